@@ -1,0 +1,5 @@
+"""`python -m pnpilot`."""
+
+from .cli import main
+
+main()

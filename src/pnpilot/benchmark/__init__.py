@@ -1,0 +1,1 @@
+"""Measuring: metrics, test suites, and the tables of the paper beside ours."""

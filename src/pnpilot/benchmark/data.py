@@ -1,0 +1,25 @@
+"""Test sets in a folder the user names; none of them is part of the package."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from ..errors import BadInput
+from ..io.images import image_paths, read_image
+
+
+def dataset_folder(data: Path, name: str) -> Path:
+    """The folder of a test set: DATA/NAME or DATA/test/NAME."""
+    for folder in (data / name, data / "test" / name):
+        if folder.is_dir():
+            return folder
+    raise BadInput(f"no test set {name!r} in {data}: looked for {data / name} and {data / 'test' / name}")
+
+
+def load_dataset(data: Path, name: str, size: int, images: int | None = None) -> tuple[list[str], Tensor]:
+    """Names and images (N, 1, size, size) of a test set."""
+    paths = image_paths(dataset_folder(data, name))[:images]
+    return [path.stem for path in paths], torch.stack([read_image(path, size) for path in paths])

@@ -1,0 +1,75 @@
+"""What a denoiser is: `denoiser(x, sigma)`, with x (B, C, H, W) real or complex and sigma (B,) in the units of x."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from ..errors import BadInput
+from ..registry import Registry
+
+Module = TypeVar("Module", bound=nn.Module)
+
+
+class Denoiser(nn.Module):
+    """Base of all denoisers: subclasses see one real channel at a size their network accepts.
+
+    Channels, and the real and imaginary part of a complex image, are denoised independently with the image's own
+    noise level. The call is deepinv's, so every denoiser here also serves as a deepinv denoiser.
+    """
+
+    name: str
+    multiple: int = 1
+    """Height and width must be multiples of this for `residual`; other sizes are padded and cropped."""
+    differentiable: bool = True
+
+    @classmethod
+    def example(cls) -> Denoiser:
+        """An instance to try things on; adapters that need an argument choose a small one."""
+        return cls()
+
+    def residual(self, x: Tensor, sigma: Tensor) -> Tensor:
+        """What to add to x (N, 1, H, W) to remove noise of level sigma (N, 1, 1, 1)."""
+        raise NotImplementedError
+
+    def forward(self, x: Tensor, sigma: Tensor | float) -> Tensor:
+        """Denoise x (B, C, H, W); sigma is a number or one level per image (B,)."""
+        if x.ndim != 4:
+            raise BadInput(f"a denoiser takes (batch, channel, height, width), got shape {tuple(x.shape)}")
+        levels = noise_levels(sigma, x)
+        if x.is_complex():
+            return torch.complex(*self(torch.cat([x.real, x.imag]), levels.repeat(2)).chunk(2))
+        batch, channels, height, width = x.shape
+        flat = x.reshape(batch * channels, 1, height, width)
+        levels = levels.repeat_interleave(channels)[:, None, None, None]
+        padded = F.pad(flat, (0, -width % self.multiple, 0, -height % self.multiple), mode="replicate")
+        return (flat + self.residual(padded, levels)[..., :height, :width]).reshape(x.shape)
+
+
+def noise_levels(sigma: Tensor | float, x: Tensor) -> Tensor:
+    """Sigma as (B,) in the real type and on the device of x, whether given as a number, (1,), (B,) or (B, 1, 1, 1)."""
+    levels = torch.as_tensor(sigma, dtype=x.real.dtype, device=x.device).reshape(-1)
+    if levels.numel() not in (1, x.shape[0]):
+        raise BadInput(f"{levels.numel()} noise levels for a batch of {x.shape[0]} images: give one, or one per image")
+    return levels.expand(x.shape[0])
+
+
+def freeze(module: Module) -> Module:
+    """Fix the weights, but let gradients pass: the policy learns through the denoiser."""
+    return module.requires_grad_(False).eval()
+
+
+DENOISERS: Registry[Denoiser] = Registry("denoiser", __package__)
+
+
+def build_denoiser(name: str, *, pretrained: bool = True, **options: Any) -> Denoiser:
+    """The denoiser of that name, frozen, with its shipped weights where it has some."""
+    from ..weights import has_weights, load_weights
+
+    denoiser = DENOISERS[name](**options)
+    if pretrained and has_weights(name):
+        load_weights(denoiser, name)
+    return freeze(denoiser)

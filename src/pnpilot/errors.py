@@ -1,0 +1,23 @@
+"""What can go wrong by a user's hand. The command line prints these as one line and exits with 2."""
+
+from __future__ import annotations
+
+
+class PnPilotError(Exception):
+    """Something the caller can mend; the message says what was wrong and what is accepted."""
+
+
+class BadInput(PnPilotError, ValueError):
+    """A measurement, mask, image or number that cannot be used."""
+
+
+class UnknownName(PnPilotError, LookupError):
+    """A name that no registry knows."""
+
+
+class Incompatible(PnPilotError, TypeError):
+    """Parts that do not fit together, such as a solver and a problem without the step it needs."""
+
+
+class BadWeights(PnPilotError):
+    """A weight file that is missing, unreadable or not the one its card describes."""

@@ -1,0 +1,1 @@
+"""Reading images and folders, writing results whole or not at all."""

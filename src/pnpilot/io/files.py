@@ -1,0 +1,42 @@
+"""Files that appear whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from ..errors import BadInput
+
+
+def writable_folder(folder: Path) -> Path:
+    """Create the folder and prove that it takes files, before any work is spent on what goes there."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise BadInput(f"cannot write to the folder {folder}: {error.strerror}") from error
+    return folder
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Write beside the target, then rename: a reader never sees half a file."""
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        Path(temporary).chmod(0o644)
+        Path(temporary).replace(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            Path(temporary).unlink()
+        raise
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Write JSON for people and programs."""
+    write_atomically(path, (json.dumps(content, indent=2, ensure_ascii=False) + "\n").encode())

@@ -1,0 +1,121 @@
+"""PnPilot: the whole thing behind one call, as a deepinv Reconstructor."""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from deepinv.models import Reconstructor
+from deepinv.physics import Physics
+from torch import Tensor
+
+from .denoisers import Denoiser, build_denoiser
+from .errors import BadInput, Incompatible
+from .policies import Policy, build_policy
+from .problem import Hints, Problem
+from .reconstruct import check_fit, rollout
+from .solvers import Solver, build_solver
+from .tasks import open_problem
+from .trace import Trace
+from .types import Step, per_sample
+
+
+@dataclasses.dataclass(frozen=True)
+class Reconstruction:
+    """An image, how it came about, and what a user should know."""
+
+    image: Tensor
+    trace: list[dict[str, Any]]
+    """One JSON-able record per image: parameters at every iteration, and why it stopped."""
+    warnings: list[str]
+
+
+class PnPilot(Reconstructor):
+    """Plug-and-play reconstruction from deepinv data and physics.
+
+    `solver="auto"` takes ADMM where the data step has a closed form and inexact ADMM otherwise. `policy` is a name or
+    a Policy made for a solver. `peak`, `sigma_n` and `real` are hints about the images, found out when not given.
+    """
+
+    def __init__(
+        self,
+        denoiser: str | Denoiser = "compact",
+        solver: str = "auto",
+        policy: str | Policy = "schedule",
+        *,
+        peak: float | None = None,
+        sigma_n: float | Tensor | None = None,
+        real: bool | None = None,
+        device: str | torch.device = "cpu",
+    ) -> None:
+        super().__init__()
+        self.denoiser = build_denoiser(denoiser) if isinstance(denoiser, str) else denoiser
+        self.hints = Hints(peak, sigma_n, real)
+        self.policy = policy
+        self.solver = solver
+        if isinstance(policy, Policy) and solver not in ("auto", policy.solver.name):
+            raise Incompatible(f"the policy was made for the solver {policy.solver.name!r}, not for {solver!r}")
+        self._plan_for(frozenset({"prox", "grad", "linear"}))  # unknown names fail here, not at the first image
+        self.to(device)
+
+    def forward(self, y: Tensor, physics: Physics, **_: Any) -> Tensor:
+        """The image."""
+        result = self.reconstruct(y, physics)
+        for message in result.warnings:
+            warnings.warn(message, stacklevel=2)
+        return result.image
+
+    @torch.no_grad()
+    def steps(self, y: Tensor, physics: Physics) -> Iterator[Step]:
+        """Every decision as it is taken, with the image so far in the layout of the physics."""
+        problem, solver, policy = self._plan(y, physics)
+        for step in rollout(problem, solver, problem.prior(self.denoiser), policy):
+            yield dataclasses.replace(step, image=problem.export(step.image))
+
+    @torch.no_grad()
+    def reconstruct(self, y: Tensor, physics: Physics) -> Reconstruction:
+        """The image with its trace and warnings."""
+        problem, solver, policy = self._plan(y, physics)
+        trace = Trace(solver)
+        for step in rollout(problem, solver, problem.prior(self.denoiser), policy):
+            trace.add(step)
+        image, messages = _safe(problem, step.image)
+        return Reconstruction(problem.export(image), trace.records(), messages)
+
+    def _plan(self, y: Tensor, physics: Physics) -> tuple[Problem, Solver, Policy]:
+        device = next((parameter.device for parameter in self.denoiser.parameters()), None)
+        if device is not None and isinstance(y, Tensor) and y.device != device:
+            raise BadInput(f"the data are on {y.device}, the model on {device}: move one with .to()")
+        problem = open_problem(y, physics, self.hints)
+        solver, policy = self._plan_for(problem.offers)
+        check_fit(problem, solver)
+        return problem, solver, policy
+
+    def _plan_for(self, offers: frozenset[str]) -> tuple[Solver, Policy]:
+        if isinstance(self.policy, Policy):
+            return self.policy.solver, self.policy
+        name = self.solver
+        if name == "auto":
+            name = "admm" if "prox" in offers else "inexact-admm"
+        solver = build_solver(name)
+        return solver, build_policy(self.policy, solver)
+
+
+def _safe(problem: Problem, image: Tensor) -> tuple[Tensor, list[str]]:
+    """Replace images that came out broken by their start, and say so.
+
+    Broken is what holds NaN or infinities, or explains the data worse than both the start and an empty image.
+    """
+    start = problem.x0()
+    start = start.real if problem.units.real and start.is_complex() else start
+    limit = problem.misfit(start).clamp_min(1.0)
+    finite = torch.isfinite(image).flatten(1).all(1)
+    good = finite & (problem.misfit(image) <= limit)
+    if bool(good.all()):
+        return image, []
+    bad = (~good).nonzero().flatten().tolist()
+    message = f"image {', '.join(map(str, bad))} diverged: its start is returned instead"
+    return torch.where(per_sample(good, image), image, start.to(image.dtype)), [message]

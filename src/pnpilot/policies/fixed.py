@@ -1,0 +1,25 @@
+"""Constant parameters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor
+
+from ..problem import Problem
+from ..solvers import Solver
+from ..types import Action
+from .base import POLICIES, Policy, checked_parameters
+
+
+@POLICIES.register("fixed")
+class Fixed(Policy):
+    """The same parameters at every iteration; by default those of the paper's fixed policy, σ = 15/255 and μ = 0.1."""
+
+    def __init__(self, solver: Solver, iterations: int = 30, **values: float | Tensor) -> None:
+        super().__init__(solver, iterations)
+        self.values = checked_parameters(solver, values)
+
+    def __call__(self, problem: Problem, state: Any, t: int) -> Action:  # noqa: ARG002
+        """Always the same."""
+        return self.constant(problem, **self.values)

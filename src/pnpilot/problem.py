@@ -1,0 +1,182 @@
+"""The inverse problem as a solver sees it: a start, a data step, and nothing about where the data came from."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .denoisers import Denoiser
+from .errors import BadInput
+from .types import Denoise, per_sample
+
+
+@dataclass(frozen=True)
+class Hints:
+    """What a user may tell about the images; None means: find out."""
+
+    peak: float | Tensor | None = None
+    """Largest value of an image, in the units of the data. Default: estimated from the data."""
+    sigma_n: float | Tensor | None = None
+    """Noise level, in the units of the data. Default: what the physics declares."""
+    real: bool | None = None
+    """Whether images are real and non-negative. Default: what is usual for the physics."""
+
+
+@dataclass(frozen=True)
+class Units:
+    """How a batch of images is measured inside: in units of its peaks."""
+
+    peak: Tensor
+    """(B,): largest value of each image, in the user's units."""
+    peak_known: bool
+    """Whether the peak was told, so that nothing may exceed it, or estimated."""
+    sigma_n: Tensor | None
+    """(B,): noise level of the data in units of the peak, or None if nobody knows."""
+    real: bool
+    """Whether images are real and non-negative; the denoiser then sees the real part alone."""
+
+    @classmethod
+    def of(cls, hints: Hints, estimate: Tensor, sigma: Any, *, real: bool) -> Units:
+        """Units for images like `estimate` (B, ...); the hints outrank `sigma` and `real`."""
+        peak = _peak(hints.peak, estimate)
+        sigma = hints.sigma_n if hints.sigma_n is not None else sigma
+        return cls(peak, hints.peak is not None, _noise(sigma, peak), real if hints.real is None else hints.real)
+
+    def scale(self, y: Tensor) -> Tensor:
+        """Data in units of the peak."""
+        return y / per_sample(self.peak, y)
+
+    def unscale(self, image: Tensor) -> Tensor:
+        """An image in the user's units."""
+        return image * per_sample(self.peak, image)
+
+    def select(self, index: Tensor) -> Units:
+        """The units of the images at these positions."""
+        sigma = None if self.sigma_n is None else self.sigma_n[index]
+        return Units(self.peak[index], self.peak_known, sigma, self.real)
+
+
+class Problem(ABC):
+    """A batch of inverse problems with their data, in units of each image's peak.
+
+    The data term D is scaled so that its gradient is 1-Lipschitz for linear operators: a penalty or step size means
+    the same whatever the operator. Complex images are complex tensors.
+    """
+
+    offers: frozenset[str]
+    """What a solver may ask for: "prox", "grad", "linear" (A, A_adjoint and measurements)."""
+    per_image: tuple[str, ...] = ("y",)
+    """Names of the attributes whose first axis is the batch."""
+    measurements: Tensor
+    """(B,): how many numbers were measured."""
+
+    def __init__(self, y: Tensor, units: Units) -> None:
+        self.y, self.units = y, units
+
+    @abstractmethod
+    def x0(self) -> Tensor:
+        """The image to start from (B, C, H, W)."""
+
+    def prox(self, v: Tensor, mu: Tensor) -> Tensor:
+        """argmin_z D(z) + μ/2 ‖z − v‖², with mu (B,)."""
+        raise NotImplementedError
+
+    def grad(self, x: Tensor) -> Tensor:
+        """∇D(x)."""
+        raise NotImplementedError
+
+    def A(self, x: Tensor) -> Tensor:
+        """The linear operator."""
+        raise NotImplementedError
+
+    def A_adjoint(self, y: Tensor) -> Tensor:
+        """Its adjoint, over ‖A‖²."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def misfit(self, x: Tensor) -> Tensor:
+        """How far the image is from its data, relative to the data (B,)."""
+
+    @abstractmethod
+    def export(self, image: Tensor) -> Tensor:
+        """The image in the user's units and layout."""
+
+    def select(self, index: Tensor) -> Problem:
+        """The problems at these positions of the batch, in this order; positions may repeat."""
+        chosen = copy.copy(self)
+        chosen.units = self.units.select(index)
+        for name in self.per_image:
+            setattr(chosen, name, getattr(self, name)[index])
+        return chosen
+
+    def __len__(self) -> int:
+        return self.y.shape[0]
+
+    def all_active(self) -> Tensor:
+        """A true flag per image (B,)."""
+        return torch.ones(len(self), dtype=torch.bool, device=self.y.device)
+
+    def prior(self, denoiser: Denoiser) -> Denoise:
+        """The denoiser as these images need it: real part or complex, bounds, bf16 on a GPU."""
+        device, real, ceiling = self.y.device.type, self.units.real, 1 if self.units.peak_known else None
+
+        def denoise(v: Tensor, sigma: Tensor) -> Tensor:
+            v = v.real if real and v.is_complex() else v
+            with torch.autocast(device, torch.bfloat16) if device == "cuda" else contextlib.nullcontext():
+                x = denoiser(v, sigma).to(v.dtype)
+            return x.clamp(0, ceiling) if real else x
+
+        return denoise
+
+
+def _peak(peak: float | Tensor | None, estimate: Tensor) -> Tensor:
+    if peak is not None:
+        values = torch.as_tensor(peak, dtype=estimate.real.dtype, device=estimate.device).expand(estimate.shape[0])
+        if not bool((torch.isfinite(values) & (values > 0)).all()):
+            raise BadInput(f"the peak must be a positive number, got {peak}")
+        return values
+    # A quantile, not the maximum: one bright pixel of noise must not set the scale.
+    values = torch.quantile(estimate.abs().flatten(1), 0.999, dim=1)
+    return torch.where(values > 0, values, 1.0)
+
+
+def _noise(sigma: Any, peak: Tensor) -> Tensor | None:
+    if sigma is None:
+        return None
+    values = torch.as_tensor(sigma, dtype=peak.dtype, device=peak.device).reshape(-1)
+    if not bool((torch.isfinite(values) & (values >= 0)).all()):
+        raise BadInput(f"the noise level must be a number that is zero or more, got {values.tolist()}")
+    if values.numel() not in (1, peak.numel()):
+        raise BadInput(f"{values.numel()} noise levels for {peak.numel()} images: give one, or one per image")
+    return values.expand_as(peak) / peak
+
+
+def checked_data(y: Tensor, what: str, channels: int | None = None) -> Tensor:
+    """The measurement as floating point, after a look at shape and values."""
+    if not isinstance(y, Tensor) or y.ndim < 3 or (channels is not None and (y.ndim != 4 or y.shape[1] != channels)):
+        wanted = f"(batch, {channels}, height, width)" if channels else "(batch, ..., height, width)"
+        raise BadInput(f"{what} must be a tensor {wanted}, got {_describe(y)}")
+    if y.numel() == 0:
+        raise BadInput(f"{what} is empty: shape {tuple(y.shape)}")
+    y = y if y.is_floating_point() or y.is_complex() else y.float()
+    if not bool(torch.isfinite(y).all()):
+        count = int((~torch.isfinite(y)).sum())
+        raise BadInput(f"{what} holds {count} NaN or infinite values; only finite numbers are accepted")
+    if not bool(y.flatten(1).any(dim=1).all()):
+        raise BadInput(f"{what} is all zeros for at least one image: there is nothing to reconstruct from")
+    return y
+
+
+def relative_norm(difference: Tensor, reference: Tensor) -> Tensor:
+    """‖difference‖ / ‖reference‖ per image (B,)."""
+    return difference.flatten(1).norm(dim=1) / reference.flatten(1).norm(dim=1)
+
+
+def _describe(y: Any) -> str:
+    return f"shape {tuple(y.shape)}" if isinstance(y, Tensor) else f"a {type(y).__name__}"

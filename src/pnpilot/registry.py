@@ -1,0 +1,69 @@
+"""One registry per room. Putting a file into the room's folder is all it takes to be listed."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import pkgutil
+from collections.abc import Callable, Iterator
+from typing import Generic, TypeVar
+
+from .errors import UnknownName
+
+T = TypeVar("T")
+
+
+class Registry(Generic[T]):
+    """Names for the classes of one room; its files are imported on the first look-up."""
+
+    def __init__(self, kind: str, package: str) -> None:
+        self.kind = kind
+        self._package = package
+        self._entries: dict[str, type[T]] = {}
+        self._discovered = False
+
+    def register(self, name: str) -> Callable[[type[T]], type[T]]:
+        """Enter the decorated class under `name`."""
+
+        def enter(entry: type[T]) -> type[T]:
+            if self._entries.setdefault(name, entry) is not entry:
+                raise ValueError(f"two {self.kind}s are called {name!r}")
+            entry.name = name  # type: ignore[attr-defined]
+            return entry
+
+        return enter
+
+    def __getitem__(self, name: str) -> type[T]:
+        self._discover()
+        if name in self._entries:
+            return self._entries[name]
+        close = difflib.get_close_matches(name, self._entries, n=1)
+        hint = f"did you mean {close[0]!r}? " if close else ""
+        raise UnknownName(f"unknown {self.kind} {name!r}; {hint}known: {', '.join(self.names())}")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names())
+
+    def __len__(self) -> int:
+        return len(self.names())
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.names()
+
+    def names(self) -> list[str]:
+        """All registered names, sorted."""
+        self._discover()
+        return sorted(self._entries)
+
+    def summary(self, name: str) -> str:
+        """The first line of the class's docstring."""
+        return (self[name].__doc__ or "").strip().splitlines()[0]
+
+    def _discover(self) -> None:
+        if self._discovered:
+            return
+        self._discovered = True
+        room = importlib.import_module(self._package)
+        for module in pkgutil.iter_modules(room.__path__):
+            if not module.name.startswith("_"):
+                importlib.import_module(f"{self._package}.{module.name}")

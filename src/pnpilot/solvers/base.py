@@ -1,0 +1,78 @@
+"""What a solver is: named state, declared parameters, and one step written as the equations it stands for.
+
+Parameters reach `step` as tensors (B,): every image has its own, and they change from iteration to iteration.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from ..problem import Problem
+from ..registry import Registry
+from ..types import Denoise, Range, per_sample
+
+SIGMA = Range(0.0, 70 / 255, 15 / 255, unit=1 / 255)
+"""Denoising strength; the denoiser is trained up to 70 on the 0-255 scale."""
+MU = Range(1e-4, 1.0, 0.1)
+"""Penalty. Zero would leave what the data do not see undefined."""
+TAU = Range(0.0, 2.0, 1.0)
+"""Step size, in units of the largest one that is safe for a gradient step of length 1/L."""
+
+
+class Solver(ABC):
+    """Base of all solvers; pure functions of the state they are handed."""
+
+    name: str
+    params: dict[str, Range]
+    needs: frozenset[str]
+
+    @abstractmethod
+    def init(self, problem: Problem) -> Any:
+        """The state before the first iteration, a named tuple of tensors."""
+
+    @abstractmethod
+    def step(self, state: Any, problem: Problem, denoise: Denoise, *_: Any, **params: Any) -> Any:
+        """One iteration; each declared parameter arrives by name as a tensor (B,)."""
+
+    def output(self, state: Any) -> Tensor:
+        """The image in a state: x unless a solver says otherwise."""
+        return state.x
+
+    @staticmethod
+    def fitting(offers: frozenset[str]) -> list[str]:
+        """Names of the solvers that make do with what a problem offers."""
+        return [name for name in SOLVERS if SOLVERS[name].needs <= offers]
+
+
+class Split(NamedTuple):
+    """State of the ADMM family: regularised image, data-consistent image, scaled multiplier."""
+
+    x: Tensor
+    z: Tensor
+    u: Tensor
+
+
+class SplitSolver(Solver):
+    """Base of the ADMM family."""
+
+    def init(self, problem: Problem) -> Split:
+        """x = z = x₀, u = 0."""
+        x = problem.x0()
+        return Split(x, x, torch.zeros_like(x))
+
+
+SOLVERS: Registry[Solver] = Registry("solver", __package__)
+
+
+def build_solver(name: str) -> Solver:
+    """The solver of that name."""
+    return SOLVERS[name]()
+
+
+def scale(values: Tensor, image: Tensor) -> Tensor:
+    """values (B,) · image (B, ...)."""
+    return per_sample(values, image) * image

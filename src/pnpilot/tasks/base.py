@@ -1,0 +1,89 @@
+"""What a task is: an operator for a setting, simulated data, and the Problem its physics becomes."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from deepinv.physics import LinearPhysics, Physics
+from torch import Tensor
+
+from ..errors import BadInput, Incompatible
+from ..problem import Hints, Problem
+from ..registry import Registry
+from ._linear import LinearProblem
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One condition of a task, with the label it has in tables."""
+
+    label: str
+    values: dict[str, Any]
+
+    def __getitem__(self, name: str) -> Any:
+        return self.values[name]
+
+
+class Task(ABC):
+    """Base of all tasks. Images are (B, 1, H, W) in [0, 1]; `settings` become benchmark rows."""
+
+    name: str
+    settings: Sequence[Setting]
+
+    @abstractmethod
+    def physics(self, setting: Setting, height: int, width: int, generator: torch.Generator) -> Physics:
+        """The deepinv physics for images of that size, with its noise model drawing from the generator."""
+
+    def merge(self, physics: Sequence[Physics]) -> Physics:
+        """One physics for a batch. The default serves operators that do not differ between images."""
+        return physics[0]
+
+    def embed(self, image: Tensor) -> Tensor:
+        """The image in the layout of the physics."""
+        return image
+
+    def simulate(self, image: Tensor, setting: Setting, seed: int = 0) -> tuple[Tensor, Physics]:
+        """Data for a batch; the draw for an image depends on the seed and its place in the batch alone."""
+        if image.ndim != 4 or image.shape[1] != 1:
+            raise BadInput(f"images must be (batch, 1, height, width), got shape {tuple(image.shape)}")
+        data, operators = [], []
+        for index, one in enumerate(image.cpu().split(1)):
+            generator = torch.Generator().manual_seed(100_003 * seed + index)
+            physics = self.physics(setting, image.shape[-2], image.shape[-1], generator)
+            data.append(physics(self.embed(one)))
+            operators.append(physics)
+        return torch.cat(data).to(image.device), self.merge(operators).to(image.device)
+
+    def accepts(self, physics: Physics) -> bool:  # noqa: ARG002
+        """Whether this task has a Problem of its own for such a physics."""
+        return False
+
+    def problem(self, y: Tensor, physics: Physics, hints: Hints) -> Problem:
+        """The Problem for data of a physics it accepts."""
+        raise NotImplementedError
+
+
+TASKS: Registry[Task] = Registry("task", __package__)
+
+
+def build_task(name: str) -> Task:
+    """The task of that name."""
+    return TASKS[name]()
+
+
+def open_problem(y: Tensor, physics: Physics, hints: Hints | None = None) -> Problem:
+    """The door: data and a deepinv physics become a Problem."""
+    hints = hints or Hints()
+    for task in map(build_task, TASKS):
+        if task.accepts(physics):
+            return task.problem(y, physics, hints)
+    if isinstance(physics, LinearPhysics):
+        return LinearProblem.of(y, physics, hints)
+    raise Incompatible(
+        f"no way to reconstruct from a {type(physics).__name__}: any deepinv LinearPhysics is accepted, "
+        f"and the physics of the tasks {', '.join(TASKS)}"
+    )

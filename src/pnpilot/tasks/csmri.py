@@ -1,0 +1,119 @@
+"""Compressed-sensing MRI: a masked Fourier transform with complex Gaussian noise."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from deepinv.physics import MRI, GaussianNoise, Physics
+from torch import Tensor
+
+from ..errors import BadInput
+from ..problem import Hints, Problem, Units, checked_data, relative_norm
+from ..types import per_sample
+from ._linear import noise_of, to_two_channels
+from ._masks import build_mask
+from .base import TASKS, Setting, Task
+
+
+@TASKS.register("csmri")
+class CSMRI(Task):
+    """Compressed-sensing MRI, single coil: y = M(Fx + noise)."""
+
+    def __init__(self) -> None:
+        self.settings = [self.setting(factor, sigma) for factor in (2, 4, 8) for sigma in (5, 10, 15)]
+
+    @staticmethod
+    def setting(acceleration: float = 4, sigma: float = 15, mask: str | Tensor = "radial") -> Setting:
+        """Noise level sigma on the 0-255 scale, per real and imaginary part; a mask by name or a centred tensor."""
+        if not sigma >= 0:
+            raise BadInput(f"the noise level must be zero or more, got {sigma}")
+        prefix = (
+            "" if isinstance(mask, str) and mask == "radial" else f"{mask} " if isinstance(mask, str) else "own mask "
+        )
+        values = {"acceleration": acceleration, "sigma": sigma, "mask": mask}
+        return Setting(f"{prefix}x{acceleration:g} sigma={sigma:g}", values)
+
+    def physics(self, setting: Setting, height: int, width: int, generator: torch.Generator) -> MRI:
+        """deepinv's MRI with the mask of the setting."""
+        mask = setting["mask"]
+        if isinstance(mask, str):
+            mask = build_mask(mask, height, width, setting["acceleration"], generator)
+        elif tuple(mask.shape[-2:]) != (height, width):
+            raise BadInput(
+                f"the mask is {mask.shape[-2]}×{mask.shape[-1]}, the image {height}×{width}: they must agree"
+            )
+        return MRI(mask=mask.float(), noise_model=GaussianNoise(setting["sigma"] / 255, rng=generator))
+
+    def merge(self, physics: Sequence[Physics]) -> MRI:
+        """A mask per image."""
+        return MRI(mask=torch.cat([one.mask for one in physics]), noise_model=physics[0].noise_model)
+
+    def embed(self, image: Tensor) -> Tensor:
+        """A zero imaginary part."""
+        return to_two_channels(image)
+
+    def accepts(self, physics: Physics) -> bool:
+        """Two-dimensional single-coil MRI."""
+        return isinstance(physics, MRI) and not physics.three_d
+
+    def problem(self, y: Tensor, physics: MRI, hints: Hints) -> MaskedFourier:
+        """The fast path: everything about centring is folded into mask and data once."""
+        y = checked_data(y, "k-space", channels=2)
+        mask = physics.mask[:, :1].to(y)
+        if mask.shape[-2:] != y.shape[-2:] or mask.shape[0] not in (1, y.shape[0]):
+            raise BadInput(f"the mask has shape {tuple(physics.mask.shape)}, k-space {tuple(y.shape)}: they must agree")
+        if not bool(mask.flatten(1).any(dim=1).all()):
+            raise BadInput("the mask samples nothing: at least one entry must be non-zero")
+        mask = mask.expand(y.shape[0], -1, -1, -1)
+        kspace = torch.complex(y[:, :1], y[:, 1:]) * (mask != 0)
+        units = Units.of(hints, _centred_ifft2(mask * kspace), noise_of(physics), real=True)
+        unshifted = torch.fft.fft2(_centred_ifft2(units.scale(kspace)), norm="ortho")
+        return MaskedFourier(unshifted, units, torch.fft.ifftshift(mask, dim=(-2, -1)))
+
+
+class MaskedFourier(Problem):
+    """D(x) = ½‖MFx − y‖², with k-space un-shifted: the zero frequency is the first entry."""
+
+    offers = frozenset({"prox", "grad", "linear"})
+    per_image = ("y", "mask", "measurements")
+
+    def __init__(self, y: Tensor, units: Units, mask: Tensor) -> None:
+        super().__init__(y, units)
+        self.mask = mask
+        self.measurements = (mask != 0).flatten(1).sum(1)
+
+    def x0(self) -> Tensor:
+        """The zero-filled image, complex."""
+        return self.A_adjoint(self.y)
+
+    def A(self, x: Tensor) -> Tensor:
+        """MFx."""
+        return self.mask * torch.fft.fft2(x, norm="ortho")
+
+    def A_adjoint(self, y: Tensor) -> Tensor:
+        """F⁻¹My."""
+        return torch.fft.ifft2(self.mask * y, norm="ortho")
+
+    def grad(self, x: Tensor) -> Tensor:
+        """F⁻¹M(MFx − y)."""
+        return self.A_adjoint(self.A(x) - self.y)
+
+    def prox(self, v: Tensor, mu: Tensor) -> Tensor:
+        """Each sample of k-space is a weighted mean of what v and the data say; the rest is v's."""
+        k = torch.fft.fft2(v, norm="ortho")
+        gain = self.mask / (self.mask * self.mask + per_sample(mu, self.mask))
+        return torch.fft.ifft2(k + gain * (self.y - self.mask * k), norm="ortho")
+
+    def misfit(self, x: Tensor) -> Tensor:
+        """‖MFx − y‖ / ‖y‖."""
+        return relative_norm(self.A(x) - self.y, self.y)
+
+    def export(self, image: Tensor) -> Tensor:
+        """deepinv's two channels."""
+        return to_two_channels(self.units.unscale(image))
+
+
+def _centred_ifft2(kspace: Tensor) -> Tensor:
+    shifted = torch.fft.ifftshift(kspace, dim=(-2, -1))
+    return torch.fft.fftshift(torch.fft.ifft2(shifted, norm="ortho"), dim=(-2, -1))

@@ -1,0 +1,35 @@
+"""Inpainting: missing pixels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from deepinv.physics import GaussianNoise, Inpainting, Physics
+
+from .base import TASKS, Setting, Task
+
+
+@TASKS.register("inpainting")
+class InpaintingTask(Task):
+    """Inpainting: pixels missing at random, noise on the others (deepinv's Inpainting)."""
+
+    def __init__(self) -> None:
+        self.settings = [self.setting(0.5, 5), self.setting(0.2, 5)]
+
+    @staticmethod
+    def setting(kept: float = 0.5, sigma: float = 5) -> Setting:
+        """Share of pixels kept; noise level on the 0-255 scale."""
+        return Setting(f"kept={kept:g} sigma={sigma:g}", {"kept": kept, "sigma": sigma})
+
+    def physics(self, setting: Setting, height: int, width: int, generator: torch.Generator) -> Inpainting:
+        """A Bernoulli mask."""
+        mask = (torch.rand(1, 1, height, width, generator=generator) < setting["kept"]).float()
+        return Inpainting(
+            (1, height, width), mask=mask, noise_model=GaussianNoise(setting["sigma"] / 255, rng=generator)
+        )
+
+    def merge(self, physics: Sequence[Physics]) -> Inpainting:
+        """A mask per image."""
+        masks = torch.cat([one.mask for one in physics])
+        return Inpainting(tuple(masks.shape[1:]), mask=masks, noise_model=physics[0].noise_model)

@@ -1,0 +1,138 @@
+"""Coded-diffraction phase retrieval: amplitudes of Fourier transforms behind random phase masks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from deepinv.physics import NoiseModel, Physics
+from torch import Tensor
+
+from ..errors import BadInput
+from ..problem import Hints, Problem, Units, checked_data, relative_norm
+from ..types import per_sample
+from ._linear import noise_of
+from .base import TASKS, Setting, Task
+
+TINY = 1e-8
+"""Keeps the phase of a vanishing field defined."""
+
+
+class CodedDiffraction(Physics):
+    """y_j = |F(D_j x)| for phase masks D_j of unit modulus (J, H, W), or (B, J, H, W) when images have their own."""
+
+    def __init__(self, masks: Tensor, noise_model: NoiseModel | None = None, **kwargs: Any) -> None:
+        super().__init__(noise_model=noise_model, **kwargs) if noise_model else super().__init__(**kwargs)
+        if masks.ndim not in (3, 4) or not masks.is_complex():
+            raise BadInput(f"masks must be complex (J, H, W) or (B, J, H, W), got {masks.dtype} {tuple(masks.shape)}")
+        self.register_buffer("masks", masks if masks.ndim == 4 else masks[None])
+
+    def A(self, x: Tensor, **_: Any) -> Tensor:
+        """Amplitudes (B, J, H, W) of an image (B, 1, H, W)."""
+        return fields(self.masks, x).abs()
+
+
+def fields(masks: Tensor, x: Tensor) -> Tensor:
+    """The complex fields F(D_j x), (B, J, H, W), of an image (B, 1, H, W)."""
+    return torch.fft.fft2(masks * x, norm="ortho")
+
+
+def back(masks: Tensor, field: Tensor) -> Tensor:
+    """The pseudo-inverse of `fields`: the mean over j of D_j* F⁻¹ field_j."""
+    return (masks.conj() * torch.fft.ifft2(field, norm="ortho")).mean(1, keepdim=True)
+
+
+class ShotNoise(NoiseModel):
+    """y² = |Ax|² + (α/255)·|Ax|·n with n ~ N(0, 1), for images in [0, 1]."""
+
+    def __init__(self, alpha: float | Tensor, rng: torch.Generator | None = None) -> None:
+        super().__init__(rng=rng)
+        self.register_buffer("alpha", torch.as_tensor(alpha, dtype=torch.float32).reshape(-1))
+
+    @property
+    def sigma(self) -> Tensor:
+        """Noise level of the amplitude of strong samples: d√v = dv / 2√v."""
+        return self.alpha / (2 * 255)
+
+    def forward(self, amplitude: Tensor, **_: Any) -> Tensor:
+        """Noisy amplitudes."""
+        noise = torch.randn(amplitude.shape, generator=self.rng, device=amplitude.device, dtype=amplitude.dtype)
+        noisy = amplitude.square() + per_sample(self.alpha, amplitude) / 255 * amplitude * noise
+        return noisy.clamp_min(0).sqrt()
+
+
+@TASKS.register("phase")
+class PhaseRetrieval(Task):
+    """Coded-diffraction phase retrieval: amplitudes behind four random phase masks, with shot noise."""
+
+    def __init__(self) -> None:
+        self.settings = [self.setting(alpha) for alpha in (9, 27, 81)]
+
+    @staticmethod
+    def setting(alpha: float = 27, masks: int = 4) -> Setting:
+        """Shot noise α for intensities on the 0-255 scale; masks are drawn anew for every image."""
+        if not alpha >= 0:
+            raise BadInput(f"the noise level alpha must be zero or more, got {alpha}")
+        return Setting(
+            f"alpha={alpha:g}" if masks == 4 else f"{masks} masks alpha={alpha:g}", {"alpha": alpha, "masks": masks}
+        )
+
+    def physics(self, setting: Setting, height: int, width: int, generator: torch.Generator) -> CodedDiffraction:
+        """Masks exp(2πiU), U uniform."""
+        turns = torch.rand(1, setting["masks"], height, width, generator=generator)
+        masks = torch.polar(torch.ones_like(turns), 2 * math.pi * turns)
+        return CodedDiffraction(masks, ShotNoise(setting["alpha"], rng=generator))
+
+    def merge(self, physics: Sequence[Physics]) -> CodedDiffraction:
+        """Masks per image."""
+        return CodedDiffraction(torch.cat([one.masks for one in physics]), physics[0].noise_model)
+
+    def accepts(self, physics: Physics) -> bool:
+        """Coded diffraction."""
+        return isinstance(physics, CodedDiffraction)
+
+    def problem(self, y: Tensor, physics: CodedDiffraction, hints: Hints) -> AmplitudeProblem:
+        """Amplitudes in units of the peak."""
+        masks = physics.masks
+        y = checked_data(y, "the amplitudes", channels=masks.shape[1])
+        if masks.shape[-2:] != y.shape[-2:] or masks.shape[0] not in (1, y.shape[0]):
+            raise BadInput(
+                f"the masks have shape {tuple(masks.shape)}, the amplitudes {tuple(y.shape)}: they must agree"
+            )
+        if bool((y < 0).any()):
+            raise BadInput("amplitudes cannot be negative")
+        # The transform keeps energy, so the data tell the root mean square of the image; the peak is about twice that.
+        estimate = 2 * y.square().mean((1, 2, 3), keepdim=True).sqrt()
+        units = Units.of(hints, estimate, noise_of(physics), real=True)
+        return AmplitudeProblem(units.scale(y), units, masks.expand(y.shape[0], -1, -1, -1))
+
+
+class AmplitudeProblem(Problem):
+    """D(x) = ½‖|Ax| − y‖² / J for J coded-diffraction amplitudes."""
+
+    offers = frozenset({"grad"})
+    per_image = ("y", "masks")
+
+    def __init__(self, y: Tensor, units: Units, masks: Tensor) -> None:
+        super().__init__(y, units)
+        self.masks = masks
+
+    def x0(self) -> Tensor:
+        """All ones: with a few random masks no start is needed."""
+        return torch.ones_like(self.y[:, :1], dtype=self.masks.dtype)
+
+    def grad(self, x: Tensor) -> Tensor:
+        """A†(Ax − y·Ax/|Ax|)."""
+        field = fields(self.masks, x)
+        amplitude = field.abs()
+        return back(self.masks, field * (1 - self.y / amplitude.clamp_min(TINY)))
+
+    def misfit(self, x: Tensor) -> Tensor:
+        """‖|Ax| − y‖ / ‖y‖."""
+        return relative_norm(fields(self.masks, x).abs() - self.y, self.y)
+
+    def export(self, image: Tensor) -> Tensor:
+        """The real image in the user's units; complex if it was asked to be."""
+        return self.units.unscale(image.real if self.units.real and image.is_complex() else image)

@@ -1,0 +1,30 @@
+"""Super-resolution: blur and subsampling."""
+
+from __future__ import annotations
+
+import torch
+from deepinv.physics import Downsampling, GaussianNoise
+
+from ..errors import BadInput
+from .base import TASKS, Setting, Task
+
+
+@TASKS.register("super-resolution")
+class SuperResolution(Task):
+    """Super-resolution: bicubic blur, then every second or fourth pixel (deepinv's Downsampling)."""
+
+    def __init__(self) -> None:
+        self.settings = [self.setting(2, 2.55), self.setting(4, 2.55)]
+
+    @staticmethod
+    def setting(factor: int = 2, sigma: float = 2.55) -> Setting:
+        """Subsampling per axis; noise level on the 0-255 scale."""
+        return Setting(f"factor={factor} sigma={sigma:g}", {"factor": factor, "sigma": sigma})
+
+    def physics(self, setting: Setting, height: int, width: int, generator: torch.Generator) -> Downsampling:
+        """Circular boundary, where the data step has a closed form."""
+        factor = setting["factor"]
+        if height % factor or width % factor:
+            raise BadInput(f"super-resolution by {factor} needs height and width divisible by it, got {height}×{width}")
+        noise = GaussianNoise(setting["sigma"] / 255, rng=generator)
+        return Downsampling((1, height, width), filter="bicubic", factor=factor, padding="circular", noise_model=noise)

@@ -1,0 +1,32 @@
+"""Sparse-view tomography."""
+
+from __future__ import annotations
+
+import torch
+from deepinv.physics import GaussianNoise, Tomography
+
+from ..errors import BadInput
+from .base import TASKS, Setting, Task
+
+
+@TASKS.register("tomography")
+class TomographyTask(Task):
+    """Sparse-view parallel-beam tomography (deepinv's Tomography); gradient steps, as it has no closed form."""
+
+    def __init__(self) -> None:
+        self.settings = [self.setting(60, 2.55), self.setting(30, 2.55)]
+
+    @staticmethod
+    def setting(views: int = 60, sigma: float = 2.55) -> Setting:
+        """Number of angles; noise level on the 0-255 scale of the normalised sinogram."""
+        return Setting(f"views={views} sigma={sigma:g}", {"views": views, "sigma": sigma})
+
+    def physics(self, setting: Setting, height: int, width: int, generator: torch.Generator) -> Tomography:
+        """Angles evenly over half a turn."""
+        if height != width:
+            raise BadInput(f"tomography needs square images, got {height}×{width}")
+        angles = torch.arange(setting["views"]) * 180.0 / setting["views"]
+        noise = GaussianNoise(setting["sigma"] / 255, rng=generator)
+        with torch.random.fork_rng(devices=[]):  # deepinv finds the norm from a start it draws globally
+            torch.manual_seed(0)
+            return Tomography(angles=angles, img_width=width, circle=False, normalize=True, noise_model=noise)

@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from pnpilot.denoisers import Denoiser
+from pnpilot.denoisers.base import freeze
+
+
+class Smoother(Denoiser):
+    """A stand-in for a network: differentiable in image and strength, and quick."""
+
+    def residual(self, x: Tensor, sigma: Tensor) -> Tensor:
+        mean = torch.nn.functional.avg_pool2d(x, 3, 1, 1, count_include_pad=False)
+        return (mean - x) * sigma / (sigma + 0.05)
+
+
+@pytest.fixture
+def smoother() -> Denoiser:
+    return freeze(Smoother())
+
+
+def phantom(height: int, width: int, batch: int = 2) -> Tensor:
+    """Smooth blobs and a sharp box, different for each image of the batch, in [0, 1]."""
+    rows = torch.linspace(-1, 1, height)[:, None]
+    columns = torch.linspace(-1, 1, width)[None, :]
+    images = []
+    for index in range(batch):
+        blob = torch.exp(-4 * ((rows - 0.2 * index) ** 2 + (columns + 0.1) ** 2))
+        box = ((rows.abs() < 0.4 + 0.1 * index) & (columns.abs() < 0.3)).float()
+        images.append(0.1 + 0.5 * blob + 0.35 * box)
+    return torch.stack(images)[:, None]
+
+
+@pytest.fixture(autouse=True)
+def _seeded() -> None:
+    torch.manual_seed(0)
+    torch.set_num_threads(2)

@@ -1,0 +1,38 @@
+"""What every plug-in must keep to. Registering a thing enrols it: the test files run these over the registries."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pnpilot.problem import Hints, Problem
+from pnpilot.tasks import Task, open_problem
+from tests.conftest import phantom
+
+SIZE = 32
+
+
+def example_problem(task: Task, *, batch: int = 2, size: int = SIZE, **hints: Any) -> tuple[Problem, Tensor]:
+    """A small problem of a task with its true images."""
+    truth = phantom(size, size, batch)
+    y, physics = task.simulate(truth, task.settings[0], seed=3)
+    return open_problem(y, physics, Hints(peak=hints.pop("peak", 1.0), **hints)), truth
+
+
+def inner(a: Tensor, b: Tensor) -> Tensor:
+    """Real inner product per image."""
+    return (a.conj() * b).real.flatten(1).sum(1)
+
+
+def random_like(x: Tensor, seed: int) -> Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(x.shape, dtype=x.dtype, generator=generator)
+
+
+def assert_close(actual: Tensor, expected: Tensor, tolerance: float = 1e-5) -> None:
+    """Equal up to a tolerance relative to the largest value."""
+    scale = expected.abs().max().clamp_min(1e-12)
+    difference = ((actual - expected).abs().max() / scale).item()
+    assert difference < tolerance, f"relative difference {difference:.2e} over {tolerance:.0e}"

@@ -1,0 +1,173 @@
+"""The command line, through its real entry point."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+COMMAND = [sys.executable, "-m", "pnpilot"]
+
+
+def run(*arguments: str | Path, timeout: float = 240) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "COLUMNS": "160", "NO_COLOR": "1"}
+    return subprocess.run(
+        [*COMMAND, *map(str, arguments)], capture_output=True, text=True, timeout=timeout, env=environment, check=False
+    )
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Test sets of two small pictures each, in the layout the benchmarks expect."""
+    from skimage import data as pictures
+
+    root = tmp_path_factory.mktemp("data")
+    for name in ("set12", "bsd68", "brain50", "medical4"):
+        folder = root / "test" / name
+        folder.mkdir(parents=True)
+        for index, picture in enumerate((pictures.camera(), pictures.coins())):
+            Image.fromarray(np.ascontiguousarray(picture[::4, ::4])).save(folder / f"{index}.png")
+    return root
+
+
+def test_help_is_quick() -> None:
+    times = []
+    for _ in range(3):
+        start = time.perf_counter()
+        result = run("--help")
+        times.append(time.perf_counter() - start)
+    assert result.returncode == 0
+    for command in ("demo", "bench", "train", "list"):
+        assert command in result.stdout
+    assert min(times) < 0.5
+
+
+def test_list_shows_every_room() -> None:
+    result = run("list")
+    assert result.returncode == 0
+    for name in ("csmri", "phase", "inexact-admm", "compact", "fixed-optimal", "zero-filled"):
+        assert name in result.stdout
+
+
+def test_demo_writes_pictures_and_numbers(tmp_path: Path) -> None:
+    result = run("demo", "--out", tmp_path)
+    assert result.returncode == 0, result.stderr
+    content = json.loads((tmp_path / "demo.json").read_text())
+    rows = {row["method"]: row for row in content["rows"]}
+    assert list(rows) == ["zero-filled", "tv", "fixed", "schedule"]
+    assert all({"psnr", "ssim", "iterations", "seconds"} <= set(row) for row in rows.values())
+    assert rows["schedule"]["psnr"] > rows["tv"]["psnr"] > rows["zero-filled"]["psnr"]
+    assert f"{rows['schedule']['psnr']:.2f}" in result.stdout
+    for name in ("images.png", "parameters.png"):
+        with Image.open(tmp_path / name) as picture:
+            assert min(picture.size) > 300
+            assert np.asarray(picture.convert("L")).std() > 10
+    assert len(content["traces"]["schedule"]["parameters"]["mu"]) == 30
+
+
+def test_bench_denoisers(data: Path, tmp_path: Path) -> None:
+    result = run("bench", "denoisers", "--data", data, "--images", "1", "--json", tmp_path / "d.json")
+    assert result.returncode == 0, result.stderr
+    content = json.loads((tmp_path / "d.json").read_text())
+    assert {"command", "seed", "versions", "rows", "images"} <= set(content)
+    assert content["command"].startswith("pnpilot bench denoisers")
+    assert [(row["dataset"], row["setting"]) for row in content["rows"]] == [
+        (dataset, f"sigma={level}") for dataset in ("set12", "bsd68") for level in (15, 25, 50)
+    ]
+    scores = [row["psnr"] for row in content["rows"][:3]]
+    assert scores == sorted(scores, reverse=True)
+    assert scores[0] > 27
+    assert len(content["images"]) == 6
+
+
+def test_bench_policies(data: Path, tmp_path: Path) -> None:
+    file = tmp_path / "p.json"
+    methods = [word for name in ("zero-filled", "fixed", "fixed*", "schedule") for word in ("--method", name)]
+    result = run(
+        "bench",
+        "policies",
+        "--data",
+        data,
+        "--dataset",
+        "medical4",
+        "--setting",
+        "x4 sigma=15",
+        "--json",
+        file,
+        *methods,
+    )
+    assert result.returncode == 0, result.stderr
+    content = json.loads(file.read_text())
+    rows = {row["method"]: row for row in content["rows"]}
+    assert {row["setting"] for row in rows.values()} == {"x4 sigma=15"}
+    assert rows["fixed"]["iterations"] == 30
+    assert rows["fixed*"]["iterations"] < 30
+    assert rows["fixed*"]["psnr"] >= rows["fixed"]["psnr"]
+    assert rows["schedule"]["psnr"] > rows["zero-filled"]["psnr"]
+    images = [image for image in content["images"] if image["method"] == "schedule"]
+    assert len(images) == 2
+    assert rows["schedule"]["psnr"] == pytest.approx(sum(image["psnr"] for image in images) / 2, abs=1e-3)
+
+
+def test_ctrl_c_keeps_finished_rows(data: Path, tmp_path: Path) -> None:
+    file = tmp_path / "p.json"
+    command = [*COMMAND, "bench", "policies", "--data", str(data), "--dataset", "medical4", "--json", str(file)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 120
+    while not file.exists() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "what was finished is kept" in errors
+    assert "Traceback" not in errors
+    assert json.loads(file.read_text())["rows"][0]["method"] == "zero-filled"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["bench", "policies", "--data", "/no/such/folder"], "no test set 'brain50' in /no/such/folder"),
+        (["bench", "policies", "--data", "DATA", "--solver", "adm"], "did you mean 'admm'?"),
+        (["bench", "policies", "--data", "DATA", "--denoiser", "nothing"], "unknown denoiser 'nothing'"),
+        (["bench", "policies", "--data", "DATA", "--method", "magic"], "unknown method 'magic'"),
+        (["bench", "policies", "--data", "DATA", "--setting", "x99"], "unknown setting 'x99'"),
+        (["bench", "policies", "--data", "DATA", "--solver", "amp", "--device", "abacus"], "device 'abacus'"),
+        (["bench", "denoisers", "--data", "DATA", "--dataset", "set99"], "no test set 'set99'"),
+        (["bench", "denoisers", "--data", "DATA", "--json", "/proc/no/file.json"], "cannot write to the folder"),
+        (["train", "denoiser", "nothing", "--data", "DATA", "--out", "OUT"], "unknown denoiser 'nothing'"),
+        (["train", "denoiser", "compact", "--data", "/no/such/folder", "--out", "OUT"], "no folder /no/such/folder"),
+        (["train", "denoiser", "deepinv", "--data", "DATA", "--out", "OUT"], "the deepinv adapter wraps a model"),
+        (["demo", "--out", "/proc/nothing"], "cannot write to the folder"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(arguments: list[str], message: str, data: Path, tmp_path: Path) -> None:
+    result = run(*(a.replace("DATA", str(data)).replace("OUT", str(tmp_path / "out")) for a in arguments))
+    assert result.returncode == 2
+    last = result.stderr.strip().splitlines()[-1]
+    assert last.startswith("pnpilot: ")
+    assert message in last
+    assert "Traceback" not in result.stderr
+
+
+def test_wrong_options_exit_with_2_too() -> None:
+    assert run("bench", "policies").returncode == 2
+    assert run("nonsense").returncode == 2
+    assert run("train", "denoiser", "compact", "--data", "x", "--minutes", "-1").returncode == 2
+
+
+def test_an_unreadable_image_is_named(tmp_path: Path) -> None:
+    folder = tmp_path / "set12"
+    folder.mkdir()
+    (folder / "broken.png").write_bytes(b"not a picture")
+    result = run("bench", "denoisers", "--data", tmp_path, "--dataset", "set12")
+    assert result.returncode == 2
+    assert "broken.png is not a readable image" in result.stderr

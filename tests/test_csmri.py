@@ -1,0 +1,130 @@
+"""CS-MRI: masks, noise and the fast data step, against other people's code."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+import torch
+from deepinv.physics import MRI, GaussianNoise
+
+from pnpilot.errors import BadInput, UnknownName
+from pnpilot.problem import Hints
+from pnpilot.tasks import open_problem
+from pnpilot.tasks._masks import MASKS, build_mask, radial
+from pnpilot.tasks.csmri import CSMRI
+from tests.conftest import phantom
+from tests.contracts import assert_close, random_like
+
+
+def generator(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+@pytest.mark.parametrize("size", [(32, 32), (33, 47), (48, 32)])
+def test_prox_equals_deepinv(size: tuple[int, int]) -> None:
+    y, physics = CSMRI().simulate(phantom(*size), CSMRI.setting(4, 15), seed=1)
+    problem = open_problem(y, physics, Hints(peak=1.0))
+    v, mu = random_like(problem.x0(), 1), torch.tensor([0.02, 0.6])
+    theirs = physics.prox_l2(torch.cat([v.real, v.imag], 1), y, gamma=(1 / mu)[:, None, None, None])
+    assert_close(problem.export(problem.prox(v, mu)), theirs, 1e-5)
+
+
+def test_prox_is_faster_than_deepinv() -> None:
+    y, physics = CSMRI().simulate(phantom(128, 128, 4), CSMRI.setting(4, 15))
+    problem = open_problem(y, physics, Hints(peak=1.0))
+    v, mu = problem.x0(), torch.full((4,), 0.1)
+    pair, gamma = torch.cat([v.real, v.imag], 1), (1 / mu)[:, None, None, None]
+
+    def seconds(call: object) -> float:
+        times = []
+        for _ in range(15):
+            start = time.perf_counter()
+            call()  # type: ignore[operator]
+            times.append(time.perf_counter() - start)
+        return min(times)
+
+    assert seconds(lambda: problem.prox(v, mu)) < seconds(lambda: physics.prox_l2(pair, y, gamma=gamma))
+
+
+@pytest.mark.parametrize("size", [(16, 16), (15, 22)])
+def test_forward_model_equals_sigpy(size: tuple[int, int]) -> None:
+    sigpy = pytest.importorskip("sigpy")
+    truth = phantom(*size, 1)
+    setting = CSMRI.setting(2, 0)
+    y, physics = CSMRI().simulate(truth, setting)
+    theirs = sigpy.fft(truth[0, 0].numpy().astype(np.complex64)) * physics.mask[0, 0].numpy()
+    assert np.abs(y[0, 0].numpy() + 1j * y[0, 1].numpy() - theirs).max() < 1e-5
+
+
+def test_start_is_the_zero_filled_image() -> None:
+    y, physics = CSMRI().simulate(phantom(31, 40), CSMRI.setting(4, 5))
+    problem = open_problem(y, physics)
+    assert_close(problem.export(problem.x0()), physics.A_adjoint(y))
+
+
+def test_noise_has_the_stated_level_on_each_part() -> None:
+    truth = phantom(128, 128, 1)
+    y, physics = CSMRI().simulate(truth, CSMRI.setting(2, 15))
+    noise = (y - physics.A(CSMRI().embed(truth)))[physics.mask.bool()]
+    assert abs(noise.std().item() * 255 - 15) < 0.3
+    assert (y[~physics.mask.bool()] == 0).all()
+
+
+@pytest.mark.parametrize("acceleration", [2, 4, 8])
+@pytest.mark.parametrize("kind", MASKS)
+def test_masks_sample_about_their_share(kind: str, acceleration: int) -> None:
+    mask = build_mask(kind, 128, 128, acceleration, generator())
+    assert set(mask.unique().tolist()) == {0.0, 1.0}
+    assert mask[64, 64] == 1
+    assert abs(mask.mean().item() * acceleration - 1) < 0.12
+
+
+@pytest.mark.parametrize("size", [(128, 128), (96, 128), (65, 33), (230, 180)])
+def test_radial_mask_has_its_spokes(size: tuple[int, int]) -> None:
+    """On a circle well outside the crowded centre, spokes are apart and can be counted."""
+    mask = radial(*size, 8)
+    spokes = round(max(size) / 8)
+    radius = min(size) / 2 - 2
+    angles = torch.linspace(0, 2 * torch.pi, 20_000)
+    rows = (size[0] // 2 + radius * torch.sin(angles)).round().long()
+    columns = (size[1] // 2 + radius * torch.cos(angles)).round().long()
+    ring = mask[rows, columns]
+    crossings = int(((ring[1:] == 1) & (ring[:-1] == 0)).sum())
+    assert abs(crossings - 2 * spokes) <= 2
+    assert mask[size[0] // 2].all()
+    assert mask[size[0] // 2, size[1] // 2] == 1
+
+
+def test_radial_x4_at_128_is_pinned() -> None:
+    """32 spokes, 26.2 % of k-space; the same to the pixel as when it was compared with the published mask."""
+    mask = radial(128, 128, 4)
+    assert int(mask.sum()) == 4288
+    assert mask[:, 64].all()
+    assert mask[0].nonzero().flatten().tolist()[:5] == [0, 1, 12, 22, 30]
+
+
+def test_own_masks_and_bad_settings() -> None:
+    truth = phantom(32, 32, 1)
+    own = (torch.rand(32, 32, generator=generator()) < 0.5).float()
+    _, physics = CSMRI().simulate(truth, CSMRI.setting(2, 5, own))
+    assert torch.equal(physics.mask[0, 0], own)
+    with pytest.raises(BadInput, match="mask is 16×16, the image 32×32"):
+        CSMRI().simulate(truth, CSMRI.setting(2, 5, torch.ones(16, 16)))
+    with pytest.raises(BadInput, match="noise level must be zero or more"):
+        CSMRI.setting(4, -1)
+    with pytest.raises(BadInput, match="acceleration must be at least 1"):
+        CSMRI().simulate(truth, CSMRI.setting(0.5, 5))
+    with pytest.raises(UnknownName, match="known: radial, cartesian, random"):
+        CSMRI().simulate(truth, CSMRI.setting(4, 5, "spiral"))
+
+
+def test_masks_that_do_not_fit_or_sample_nothing() -> None:
+    y = torch.randn(1, 2, 16, 16)
+    with pytest.raises(BadInput, match="they must agree"):
+        open_problem(y, MRI(mask=torch.ones(8, 16)))
+    with pytest.raises(BadInput, match="samples nothing"):
+        open_problem(y, MRI(mask=torch.zeros(16, 16)))
+    with pytest.raises(BadInput, match="noise level"):
+        open_problem(y, MRI(mask=torch.ones(16, 16), noise_model=GaussianNoise(torch.tensor([-0.1]))))

@@ -1,0 +1,109 @@
+"""Contracts of the denoisers, and the quality of the one that ships."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from pnpilot.benchmark.denoising import complexity
+from pnpilot.denoisers import DENOISERS, Denoiser, build_denoiser
+from pnpilot.denoisers.base import freeze
+from pnpilot.denoisers.deepinv import DeepinvDenoiser
+from pnpilot.errors import BadInput, UnknownName
+from pnpilot.metrics import psnr
+from pnpilot.weights import read_card
+from tests.conftest import phantom
+from tests.contracts import assert_close
+
+
+@pytest.fixture(params=DENOISERS, scope="module")
+def denoiser(request: pytest.FixtureRequest) -> Denoiser:
+    torch.manual_seed(0)
+    return freeze(DENOISERS[request.param].example())
+
+
+@pytest.mark.parametrize("size", [(16, 16), (17, 31), (40, 23)])
+def test_any_size(denoiser: Denoiser, size: tuple[int, int]) -> None:
+    assert denoiser(torch.rand(2, 1, *size), 0.1).shape == (2, 1, *size)
+
+
+def test_sigma_is_per_image(denoiser: Denoiser) -> None:
+    x, sigma = torch.rand(3, 1, 32, 32), torch.tensor([0.01, 0.1, 0.25])
+    together = denoiser(x, sigma)
+    for index in range(3):
+        assert_close(denoiser(x[index : index + 1], sigma[index].item()), together[index : index + 1], 1e-4)
+
+
+def test_complex_images_and_channels_are_denoised_part_by_part(denoiser: Denoiser) -> None:
+    x, sigma = torch.rand(2, 3, 32, 32), torch.tensor([0.05, 0.2])
+    channels = denoiser(x, sigma)
+    assert_close(channels[:, 1:2], denoiser(x[:, 1:2], sigma), 1e-4)
+    mixed = torch.complex(x[:, :1], x[:, 1:2])
+    both = denoiser(mixed, sigma)
+    assert_close(both.real, channels[:, :1], 1e-4)
+    assert_close(both.imag, channels[:, 1:2], 1e-4)
+
+
+def test_frozen_but_transparent(denoiser: Denoiser) -> None:
+    x, sigma = torch.rand(1, 1, 32, 32, requires_grad=True), torch.tensor([0.1], requires_grad=True)
+    denoiser(x, sigma).square().sum().backward()
+    assert not any(parameter.requires_grad for parameter in denoiser.parameters())
+    assert x.grad is not None
+    assert x.grad.abs().sum() > 0
+    if denoiser.differentiable:
+        assert sigma.grad is not None
+        assert sigma.grad.abs() > 0
+
+
+def test_bad_input(denoiser: Denoiser) -> None:
+    with pytest.raises(BadInput, match="batch, channel, height, width"):
+        denoiser(torch.rand(8, 8), 0.1)
+    with pytest.raises(BadInput, match="3 noise levels for a batch of 2"):
+        denoiser(torch.rand(2, 1, 8, 8), torch.ones(3))
+
+
+@pytest.mark.parametrize(("name", "parameters", "gflop"), [("compact", 7_764_032, 8.431), ("unet", 11_773_857, 9.684)])
+def test_size_and_cost(name: str, parameters: int, gflop: float) -> None:
+    denoiser = DENOISERS[name]()
+    assert sum(parameter.numel() for parameter in denoiser.parameters()) == parameters
+    assert complexity(denoiser)["gflop"] == pytest.approx(gflop, abs=1e-2)
+
+
+def test_compact_scales_with_image_and_noise() -> None:
+    """No biases anywhere: D(c·x, c·σ) = c·D(x, σ)."""
+    denoiser = build_denoiser("compact")
+    x = torch.rand(1, 1, 32, 32)
+    assert_close(denoiser(8 * x, 0.8), 8 * denoiser(x, 0.1))
+
+
+@pytest.mark.parametrize(("sigma", "at_least"), [(15, 32.0), (25, 29.6), (50, 26.2)])
+def test_the_shipped_denoiser_denoises(sigma: float, at_least: float) -> None:
+    """On a photograph that scikit-image ships, at half size. Thresholds lie half a dB under what was measured."""
+    from skimage import data
+
+    truth = torch.from_numpy(data.camera()[::2, ::2].copy()).float()[None, None] / 255
+    noise = torch.randn(truth.shape, generator=torch.Generator().manual_seed(0))
+    noisy = truth + sigma / 255 * noise
+    assert psnr(build_denoiser("compact")(noisy, sigma / 255), truth).item() > at_least
+
+
+def test_the_card_tells_how_it_was_made() -> None:
+    card = read_card("compact")
+    assert card["command"].startswith("pnpilot train denoiser compact")
+    assert card["parameters_millions"] <= 8
+    assert card["gflop"] <= 9
+    assert {"seed", "learning_rate", "minutes"} <= set(card["arguments"])
+
+
+def test_adapter_is_the_model(denoiser: Denoiser) -> None:
+    if not isinstance(denoiser, DeepinvDenoiser):
+        pytest.skip("not the adapter")
+    x, sigma = phantom(32, 32), torch.tensor([0.1, 0.2])
+    assert_close(denoiser(x, sigma), denoiser.model(x, sigma), 1e-5)
+
+
+def test_errors() -> None:
+    with pytest.raises(BadInput, match="wraps a model"):
+        build_denoiser("deepinv")
+    with pytest.raises(UnknownName, match="known: compact, deepinv, unet"):
+        build_denoiser("nothing")

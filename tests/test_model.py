@@ -1,0 +1,177 @@
+"""The public surface: one call, any physics, deepinv's own tools."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from typing import Any
+
+import deepinv
+import pytest
+import torch
+from deepinv.physics import MRI, GaussianNoise, Inpainting, MultiCoilMRI
+from torch import Tensor
+from torch.utils.data import DataLoader
+
+from pnpilot import PnPilot
+from pnpilot.denoisers import Denoiser
+from pnpilot.errors import BadInput, Incompatible, UnknownName
+from pnpilot.metrics import psnr
+from pnpilot.policies.fixed import Fixed
+from pnpilot.solvers import build_solver
+from pnpilot.tasks import TASKS, build_task
+from pnpilot.tasks.csmri import CSMRI
+from tests.conftest import phantom
+from tests.contracts import assert_close
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_one_call_for_every_task(name: str, smoother: Denoiser) -> None:
+    task, truth = build_task(name), phantom(32, 32, 2)
+    y, physics = task.simulate(truth, task.settings[0])
+    x = PnPilot(smoother)(y, physics)
+    assert x.shape == task.embed(truth).shape
+    assert torch.isfinite(x).all()
+    assert not x.requires_grad
+
+
+@pytest.mark.filterwarnings("ignore:non_blocking_transfers")
+def test_works_in_deepinvs_own_test_with_its_metrics(smoother: Denoiser) -> None:
+    truth = CSMRI().embed(phantom(32, 32, 4))
+    mask = CSMRI().physics(CSMRI.setting(4, 5), 32, 32, torch.Generator().manual_seed(0)).mask
+    physics = MRI(mask=mask, noise_model=GaussianNoise(5 / 255))
+    pairs: Any = [{"x": x, "y": y} for x, y in zip(truth, physics(truth), strict=True)]
+    loader: DataLoader[Any] = DataLoader(pairs, batch_size=2)
+    results = deepinv.test(
+        PnPilot(smoother, policy="fixed"),
+        loader,
+        physics,
+        metrics=[deepinv.metric.PSNR(complex_abs=True), deepinv.metric.SSIM(complex_abs=True)],
+        verbose=False,
+        show_progress_bar=False,
+    )
+    assert results["PSNR"] > 15
+    assert results["PSNR"] > results["PSNR no learning"] - 3
+    assert 0 < results["SSIM"] <= 1
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_scale_equivariance(name: str, smoother: Denoiser) -> None:
+    """model(c·y) = c·model(y) when the noise level scales along."""
+    task, truth = build_task(name), phantom(32, 32, 2)
+    y, physics = task.simulate(truth, task.settings[0])
+    small = PnPilot(smoother, sigma_n=0.02)(y, physics)
+    large = PnPilot(smoother, sigma_n=0.16)(8 * y, physics)
+    assert_close(large, 8 * small, 1e-4)
+
+
+def test_a_batch_of_different_problems_equals_one_by_one(smoother: Denoiser) -> None:
+    truth, task = phantom(32, 32, 3), CSMRI()
+    sigmas = torch.tensor([5.0, 10.0, 15.0]) / 255
+    singles = [
+        task.simulate(truth[i : i + 1], task.setting(a, 15, m), seed=i)
+        for i, (a, m) in enumerate([(2, "radial"), (4, "random"), (8, "cartesian")])
+    ]
+    y = torch.cat([data for data, _ in singles])
+    physics = MRI(mask=torch.cat([one.mask for _, one in singles]), noise_model=GaussianNoise(sigmas))
+    together = PnPilot(smoother)(y, physics)
+    for index, (data, one) in enumerate(singles):
+        assert_close(PnPilot(smoother, sigma_n=sigmas[index].item())(data, one), together[index : index + 1], 1e-4)
+
+
+def test_reconstruct_tells_what_was_done(smoother: Denoiser) -> None:
+    y, physics = CSMRI().simulate(phantom(32, 32), CSMRI.setting(4, 15))
+    result = PnPilot(smoother).reconstruct(y, physics)
+    assert result.warnings == []
+    assert len(result.trace) == 2
+    record = json.loads(json.dumps(result.trace))[0]
+    assert record["solver"] == "admm"
+    assert record["iterations"] == 30
+    assert len(record["parameters"]["sigma"]) == len(record["parameters"]["mu"]) == 30
+    assert record["stopped"] == "at the last iteration"
+
+
+def test_steps_end_in_the_same_image(smoother: Denoiser) -> None:
+    y, physics = CSMRI().simulate(phantom(32, 32), CSMRI.setting(4, 15))
+    model = PnPilot(smoother)
+    steps = list(model.steps(y, physics))
+    assert len(steps) == 30
+    assert torch.equal(steps[-1].image, model(y, physics))
+    assert torch.is_grad_enabled()
+
+
+class Breaking(Denoiser):
+    """Turns the second image of a batch into NaN, or into something huge."""
+
+    def __init__(self, value: float) -> None:
+        super().__init__()
+        self.value = value
+
+    def forward(self, x: Tensor, sigma: Tensor | float) -> Tensor:
+        return torch.cat([x[:1], torch.full_like(x[1:], self.value)])
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), 1e6])
+def test_an_image_that_breaks_comes_back_as_its_start_with_a_warning(value: float) -> None:
+    y, physics = CSMRI().simulate(phantom(32, 32), CSMRI.setting(2, 5))
+    model = PnPilot(Breaking(value), policy="fixed")
+    with pytest.warns(UserWarning, match="image 1 diverged"):
+        x = model(y, physics)
+    assert torch.isfinite(x).all()
+    assert_close(x[1, 0], physics.A_adjoint(y)[1, 0])
+    result = model.reconstruct(y, physics)
+    assert result.warnings == ["image 1 diverged: its start is returned instead"]
+
+
+def test_multi_coil_data_are_complex_images(smoother: Denoiser) -> None:
+    ramp = torch.linspace(-1, 1, 24)
+    bumps = [torch.exp(-((ramp[:, None] - r) ** 2) - (ramp[None, :] - c) ** 2) for r in (-1, 1) for c in (-1, 1)]
+    maps = torch.stack(bumps)[None] / torch.stack(bumps).square().sum(0).sqrt() * torch.exp(torch.tensor(0.7j))
+    mask = CSMRI().physics(CSMRI.setting(3, 5), 24, 24, torch.Generator().manual_seed(0)).mask
+    physics = MultiCoilMRI(mask=mask, coil_maps=maps, noise_model=GaussianNoise(0.01))
+    truth = torch.cat([phantom(24, 24, 1), 0.5 * phantom(24, 24, 1)], 1)
+    y = physics(truth)
+    x = PnPilot(smoother, policy="fixed")(y, physics)
+    assert x.shape == truth.shape
+    assert (x - truth).norm() < 0.7 * (physics.A_adjoint(y) - truth).norm()
+
+
+def test_colour_images_are_denoised_channel_by_channel(smoother: Denoiser) -> None:
+    truth = phantom(32, 32, 2).repeat(1, 3, 1, 1)
+    mask = (torch.rand(1, 1, 32, 32, generator=torch.Generator().manual_seed(0)) < 0.7).float()
+    physics = Inpainting((3, 32, 32), mask=mask.expand(1, 3, -1, -1), noise_model=GaussianNoise(0.01))
+    x = PnPilot(smoother)(physics(truth), physics)
+    assert x.shape == truth.shape
+    assert (psnr(x, truth) > 20).all()
+
+
+def test_what_does_not_fit_is_refused_when_built_or_called(smoother: Denoiser) -> None:
+    y, physics = CSMRI().simulate(phantom(32, 32), CSMRI.setting(4, 15))
+    with pytest.raises(UnknownName, match="unknown solver"):
+        PnPilot(smoother, solver="newton")
+    with pytest.raises(UnknownName, match="unknown policy"):
+        PnPilot(smoother, policy="magic")
+    with pytest.raises(UnknownName, match="unknown denoiser"):
+        PnPilot("bm4d")
+    with pytest.raises(Incompatible, match="made for the solver 'hqs', not for 'admm'"):
+        PnPilot(smoother, solver="admm", policy=Fixed(build_solver("hqs")))
+    with pytest.raises(BadInput, match=r"\(batch, 2, height, width\)"):
+        PnPilot(smoother)(y[:, :1], physics)
+
+
+def test_a_policy_object_brings_its_solver(smoother: Denoiser) -> None:
+    y, physics = CSMRI().simulate(phantom(32, 32), CSMRI.setting(4, 15))
+    model = PnPilot(smoother, policy=Fixed(build_solver("pg"), 5))
+    assert model.reconstruct(y, physics).trace[0]["solver"] == "pg"
+
+
+def test_the_shipped_denoiser_reconstructs_a_real_scan() -> None:
+    from pnpilot.io.scans import example_brain
+
+    truth = example_brain()
+    y, physics = CSMRI().simulate(truth, CSMRI.setting(4, 15))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        x = PnPilot()(y, physics)
+    start = physics.A_adjoint(y)
+    assert psnr(x[:, :1], truth) > psnr(start[:, :1], truth) + 3

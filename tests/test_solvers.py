@@ -1,0 +1,184 @@
+"""Contracts of the solvers, and ADMM against deepinv's."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from deepinv.optim import ADMM as DeepinvADMM
+from deepinv.optim import L2, PnP
+from torch import Tensor
+
+from pnpilot.denoisers import Denoiser
+from pnpilot.errors import UnknownName
+from pnpilot.metrics import psnr
+from pnpilot.policies.fixed import Fixed
+from pnpilot.problem import Hints, Problem
+from pnpilot.reconstruct import check_fit, rollout
+from pnpilot.solvers import SOLVERS, Solver, build_solver
+from pnpilot.tasks import TASKS, build_task
+from pnpilot.tasks.csmri import CSMRI
+from pnpilot.transition import reward, transition
+from pnpilot.types import Action, Denoise
+from tests.conftest import phantom
+from tests.contracts import assert_close, example_problem
+
+
+def home_of(solver: Solver) -> str:
+    """A task whose problem gives the solver what it needs."""
+    return "csmri" if "prox" in solver.needs or "linear" in solver.needs else "phase"
+
+
+def random_action(solver: Solver, batch: int, iterations: int) -> Action:
+    generator = torch.Generator().manual_seed(1)
+    params = {
+        name: (limits.low + 0.2 * limits.high * (0.2 + torch.rand(batch, iterations, generator=generator)))
+        for name, limits in solver.params.items()
+    }
+    return Action(params, stop=torch.zeros(batch, dtype=torch.bool))
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+def test_gradient_reaches_every_parameter_of_every_iteration(name: str, smoother: Denoiser) -> None:
+    solver = build_solver(name)
+    problem, truth = example_problem(CSMRI())
+    action = random_action(solver, 2, 3)
+    for value in action.params.values():
+        value.requires_grad_()
+    start = solver.init(problem)
+    end = transition(solver, problem.prior(smoother), problem, start, action)
+    reward(solver.output(start), solver.output(end), truth).sum().backward()
+    for parameter, value in action.params.items():
+        assert value.grad is not None, parameter
+        assert torch.isfinite(value.grad).all(), parameter
+        # The last data step comes after the last image: its parameters act on the next iteration only.
+        assert (value.grad[:, :-1] != 0).all(), parameter
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+def test_batch_with_own_parameters_equals_one_by_one(name: str, smoother: Denoiser) -> None:
+    solver = build_solver(name)
+    problem, _ = example_problem(build_task(home_of(solver)), batch=3)
+    action = random_action(solver, 3, 2)
+    together = solver.output(transition(solver, problem.prior(smoother), problem, solver.init(problem), action))
+    for index in range(3):
+        one = problem.select(torch.tensor([index]))
+        mine = Action({key: value[index : index + 1] for key, value in action.params.items()}, action.stop[:1])
+        alone = solver.output(transition(solver, one.prior(smoother), one, solver.init(one), mine))
+        assert_close(alone, together[index : index + 1], 1e-4)
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+def test_step_leaves_its_input_alone_and_repeats(name: str, smoother: Denoiser) -> None:
+    solver = build_solver(name)
+    problem, _ = example_problem(build_task(home_of(solver)))
+    action, state = random_action(solver, 2, 2), solver.init(problem)
+    before = [value.clone() for value in state]
+    first = transition(solver, problem.prior(smoother), problem, state, action)
+    again = transition(solver, problem.prior(smoother), problem, state, action)
+    assert all(torch.equal(a, b) for a, b in zip(before, state, strict=True))
+    assert all(torch.equal(a, b) for a, b in zip(first, again, strict=True))
+
+
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("name", SOLVERS)
+def test_every_fitting_pair_stays_with_the_data(name: str, task: str, smoother: Denoiser) -> None:
+    """With parameters that suit a weak denoiser, no pair diverges or loses what the start had."""
+    solver = build_solver(name)
+    problem, truth = example_problem(build_task(task))
+    if not solver.needs <= problem.offers:
+        pytest.skip("does not fit")
+    if name == "amp":
+        pytest.skip("relies on a denoiser that removes most of the noise")
+    policy = Fixed(solver, 20, sigma=0.01)
+    *_, last = rollout(problem, solver, problem.prior(smoother), policy)
+    assert torch.isfinite(last.image.abs()).all()
+    assert (problem.misfit(last.image) < 0.5).all()
+    assert (psnr(last.image, truth) > psnr(problem.x0(), truth) - 1).all()
+
+
+class RealSmoother(torch.nn.Module):
+    """Both channels of deepinv's layout by the same smoother, as the complex path here does."""
+
+    def __init__(self, denoiser: Denoiser) -> None:
+        super().__init__()
+        self.denoiser = denoiser
+
+    def forward(self, x: Tensor, sigma: Tensor, **_: object) -> Tensor:
+        return self.denoiser(x, sigma)
+
+
+def test_admm_equals_deepinv(smoother: Denoiser) -> None:
+    """deepinv's (u, x, z) is our (x, z, u), and what it returns is our z, the data-consistent image."""
+    task = CSMRI()
+    y, physics = task.simulate(phantom(32, 32), task.setting(4, 15), seed=1)
+    theirs = DeepinvADMM(
+        data_fidelity=L2(),
+        prior=PnP(RealSmoother(smoother)),
+        stepsize=1 / 0.3,
+        sigma_denoiser=0.05,
+        max_iter=8,
+        g_first=True,
+        early_stop=False,
+        custom_init=lambda y, physics: (physics.A_adjoint(y), torch.zeros_like(y)),
+    )(y, physics)
+    problem = task.problem(y, physics, Hints(peak=1.0, real=False))
+    solver = build_solver("admm")
+    *_, last = rollout(problem, solver, problem.prior(smoother), Fixed(solver, 8, sigma=0.05, mu=0.3))
+    assert_close(problem.export(last.state.z), theirs, 1e-4)
+
+
+def test_images_that_stop_keep_their_state(smoother: Denoiser) -> None:
+    solver = build_solver("admm")
+    problem, _ = example_problem(CSMRI(), batch=3)
+
+    class StopAt(Fixed):
+        stops = True
+
+        def __call__(self, problem: Problem, state: object, t: int) -> Action:
+            return super().__call__(problem, state, t)._replace(stop=torch.tensor([2, 5, 99]) <= t + 1)
+
+    steps = list(rollout(problem, solver, problem.prior(smoother), StopAt(solver, 8)))
+    assert steps[-1].iterations.tolist() == [2, 5, 8]
+    assert torch.equal(steps[1].image[0], steps[-1].image[0])
+    assert torch.equal(steps[4].image[1], steps[-1].image[1])
+    assert not torch.equal(steps[1].image[1], steps[-1].image[1])
+    assert [step.active.tolist() for step in steps[:2]] == [[True, True, True], [False, True, True]]
+    for index, iterations in enumerate((2, 5, 8)):
+        one = problem.select(torch.tensor([index]))
+        *_, alone = rollout(one, solver, one.prior(smoother), Fixed(solver, iterations))
+        assert_close(steps[-1].image[index : index + 1].real, alone.image.real)
+
+
+def test_a_batch_whose_images_all_stop_ends_early(smoother: Denoiser) -> None:
+    solver = build_solver("hqs")
+    problem, _ = example_problem(CSMRI())
+    calls = 0
+
+    def counted(denoise: Denoise) -> Denoise:
+        def call(v: Tensor, sigma: Tensor) -> Tensor:
+            nonlocal calls
+            calls += 1
+            return denoise(v, sigma)
+
+        return call
+
+    class StopAtTwo(Fixed):
+        stops = True
+
+        def __call__(self, problem: Problem, state: object, t: int) -> Action:
+            return super().__call__(problem, state, t)._replace(stop=torch.tensor([True, t >= 1]))
+
+    assert len(list(rollout(problem, solver, counted(problem.prior(smoother)), StopAtTwo(solver, 30)))) == 2
+    assert calls == 2
+
+
+def test_unknown_solver_suggests() -> None:
+    with pytest.raises(UnknownName, match="did you mean 'admm'"):
+        build_solver("adm")
+
+
+def test_fit_is_checked_before_the_first_iteration() -> None:
+    problem, _ = example_problem(build_task("tomography"))
+    check_fit(problem, build_solver("pg"))
+    with pytest.raises(TypeError, match="needs prox"):
+        check_fit(problem, build_solver("hqs"))

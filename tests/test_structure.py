@@ -1,0 +1,111 @@
+"""The shape of the code: who may import whom, and that every file of a room registers something."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pnpilot
+from pnpilot.baselines import BASELINES
+from pnpilot.denoisers import DENOISERS
+from pnpilot.policies import POLICIES
+from pnpilot.registry import Registry
+from pnpilot.solvers import SOLVERS
+from pnpilot.tasks import TASKS
+
+ROOT = Path(pnpilot.__file__).parent
+ROOMS: dict[str, Registry[Any]] = {
+    "tasks": TASKS,
+    "solvers": SOLVERS,
+    "denoisers": DENOISERS,
+    "policies": POLICIES,
+    "baselines": BASELINES,
+}
+LOWER_FIRST = [
+    {"errors", "registry", "types", "io", "metrics"},
+    {"denoisers", "weights"},
+    {"problem"},
+    {"tasks", "solvers"},
+    {"transition", "trace"},
+    {"policies"},
+    {"reconstruct"},
+    {"model", "baselines"},
+    {"benchmark", "plots"},
+    {"training", "demo"},
+    {"cli"},
+]
+DEEPINV_MAY_BE_IMPORTED_IN = {"tasks", "baselines", "model", "demo", "benchmark"}
+
+
+def level(part: str) -> int:
+    return next(index for index, parts in enumerate(LOWER_FIRST) if part in parts)
+
+
+def imports(path: Path) -> set[str]:
+    """Parts of the package that a file imports, at any depth of nesting."""
+    found = set()
+    package = path.relative_to(ROOT).parent.parts
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            base = package[: len(package) - (node.level - 1)]
+            names = [node.module.split(".")[0]] if node.module else [alias.name for alias in node.names]
+            found |= {base[0]} if base else set(names)
+    return found - {"__version__"}
+
+
+FILES = sorted(
+    path for path in ROOT.rglob("*.py") if path.name not in ("__init__.py", "__main__.py") or path.parent != ROOT
+)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_imports_go_downwards(path: Path) -> None:
+    own = path.relative_to(ROOT).parts[0].removesuffix(".py")
+    for other in imports(path) - {own}:
+        assert level(other) <= level(own), f"{own} imports {other}"
+        assert not (level(other) == level(own) and {own, other} <= ROOMS.keys()), f"room {own} imports room {other}"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_deepinv_stays_at_the_border(path: Path) -> None:
+    tree = ast.parse(path.read_text())
+    modules = {
+        name.split(".")[0]
+        for node in tree.body
+        for name in (
+            [alias.name for alias in node.names]
+            if isinstance(node, ast.Import)
+            else [node.module or ""]
+            if isinstance(node, ast.ImportFrom) and not node.level
+            else []
+        )
+    }
+    own = path.relative_to(ROOT).parts[0].removesuffix(".py")
+    assert "deepinv" not in modules or own in DEEPINV_MAY_BE_IMPORTED_IN
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_every_file_of_a_room_registers_something(room: str) -> None:
+    registry = ROOMS[room]
+    homes = {registry[name].__module__ for name in registry}
+    for path in (ROOT / room).glob("*.py"):
+        if not path.name.startswith("_") and path.name != "base.py":
+            assert importlib.import_module(f"pnpilot.{room}.{path.stem}").__name__ in homes, path
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_every_entry_has_a_one_line_summary(room: str) -> None:
+    registry = ROOMS[room]
+    for name in registry:
+        assert 10 < len(registry.summary(name)) < 130, name
+
+
+def test_two_things_of_one_name_are_refused() -> None:
+    registry: Registry[object] = Registry("thing", "pnpilot.solvers")
+    registry.register("twice")(type("First", (), {}))
+    with pytest.raises(ValueError, match="two things are called 'twice'"):
+        registry.register("twice")(type("Second", (), {}))

@@ -1,0 +1,178 @@
+"""Training a denoiser: that it learns, resumes, and writes weights that load again and nothing else."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from pnpilot.denoisers.base import DENOISERS, Denoiser, freeze
+from pnpilot.denoisers.compact import Compact
+from pnpilot.errors import BadInput, BadWeights
+from pnpilot.metrics import psnr
+from pnpilot.training import train_denoiser as module
+from pnpilot.training.checkpoint import load_checkpoint, save_checkpoint
+from pnpilot.training.clock import Clock, cosine
+from pnpilot.training.patches import PatchSource
+from pnpilot.training.train_denoiser import DenoiserArgs, train_denoiser
+from pnpilot.weights import has_weights, load_weights, save_weights
+from tests.conftest import phantom
+
+
+@pytest.fixture
+def images(tmp_path: Path) -> Path:
+    folder = tmp_path / "images"
+    folder.mkdir()
+    rng = np.random.default_rng(0)
+    for index in range(6):
+        field = np.kron(rng.uniform(40, 220, (6, 7)), np.ones((8, 8)))
+        Image.fromarray(field.astype(np.uint8)).save(folder / f"{index}.png")
+    return folder
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The shipped architecture, narrower."""
+    monkeypatch.setitem(DENOISERS._entries, "compact", lambda: Compact((16, 24), 1))  # type: ignore[arg-type]
+
+
+def arguments(images: Path, minutes: float) -> DenoiserArgs:
+    return DenoiserArgs(
+        "compact", str(images), minutes=minutes, batch=8, patch=32, warmup=5, held_out=1, learning_rate=2e-3
+    )
+
+
+CPU = torch.device("cpu")
+
+
+@pytest.mark.usefixtures("small")
+def test_it_learns_and_ships_what_it_learnt(images: Path, tmp_path: Path) -> None:
+    test = tmp_path / "test"
+    test.mkdir()
+    (test / "tiny").symlink_to(images)
+    card = train_denoiser(arguments(images, 0.15), tmp_path / "out", device=CPU, test=test)
+    denoiser = Compact((16, 24), 1)
+    load_weights(denoiser, "compact", tmp_path / "out")
+    truth = phantom(32, 32)
+    noisy = truth + 50 / 255 * torch.randn(truth.shape)
+    assert (psnr(freeze(denoiser)(noisy, 50 / 255), truth) > psnr(noisy, truth) + 5).all()
+    assert card["psnr"]["tiny"]["sigma=50"] > 18
+    assert card["steps"] > 5
+    assert json.loads((tmp_path / "out" / "compact.json").read_text())["arguments"]["seed"] == 0
+
+
+@pytest.mark.usefixtures("small")
+def test_a_stopped_run_goes_on(images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real_update, calls = module._update, []
+
+    def interrupted(*args: object) -> torch.Tensor:
+        calls.append(1)
+        if len(calls) == 4:
+            raise KeyboardInterrupt
+        return real_update(*args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(module, "_update", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        train_denoiser(arguments(images, 0.05), tmp_path / "out", device=CPU)
+    assert (tmp_path / "out" / "checkpoint.safetensors").is_file()
+    assert not has_weights("compact", tmp_path / "out")
+    card = train_denoiser(arguments(images, 0.05), tmp_path / "out", device=CPU)
+    assert card["steps"] == len(calls) - 1
+    with pytest.raises(BadInput, match="other settings"):
+        train_denoiser(arguments(images, 0.06), tmp_path / "out", device=CPU)
+
+
+def test_checkpoints_restore_everything(tmp_path: Path) -> None:
+    def parts() -> dict[str, object]:
+        torch.manual_seed(1)
+        network = Compact((16, 16), 1)
+        return {
+            "network": network,
+            "optimizer": torch.optim.AdamW(network.parameters(), 1e-2),
+            "generator": torch.Generator().manual_seed(5),
+        }
+
+    def advance(parts: dict[str, object], steps: int) -> torch.Tensor:
+        network, optimizer, generator = parts["network"], parts["optimizer"], parts["generator"]
+        assert isinstance(network, Denoiser)
+        assert isinstance(optimizer, torch.optim.Optimizer)
+        assert isinstance(generator, torch.Generator)
+        loss = torch.zeros(())
+        for _ in range(steps):
+            loss = network(torch.rand(1, 1, 16, 16, generator=generator), 0.1).square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        return loss
+
+    first = parts()
+    advance(first, 3)
+    save_checkpoint(tmp_path / "c.safetensors", first, {"step": 3})
+    expected = advance(first, 3)
+    second = parts()
+    assert load_checkpoint(tmp_path / "c.safetensors", second) == {"step": 3}
+    optimizer = second["optimizer"]
+    assert isinstance(optimizer, torch.optim.Optimizer)
+    for parameter, moments in optimizer.state.items():
+        # Fused optimisers refuse moments whose memory layout is not the parameter's.
+        assert moments["exp_avg"].stride() == parameter.stride()
+    assert torch.equal(advance(second, 3), expected)
+
+
+def test_a_broken_checkpoint_is_said_to_be_broken(tmp_path: Path) -> None:
+    (tmp_path / "c.safetensors").write_bytes(b"nonsense")
+    with pytest.raises(BadInput, match="not a readable checkpoint"):
+        load_checkpoint(tmp_path / "c.safetensors", {})
+
+
+def test_patches_are_pieces_of_the_images() -> None:
+    image = np.arange(20 * 30, dtype=np.int64).reshape(20, 30)
+    source = PatchSource([(image % 251).astype(np.uint8)], 4, CPU)
+    patches = (source.sample(200, torch.Generator().manual_seed(0)) * 255).round().long()[:, 0]
+    views = np.lib.stride_tricks.sliding_window_view(image % 251, (4, 4)).reshape(-1, 4, 4)
+    allowed = {np.rot90(turned, k).tobytes() for v in views for turned in (v, v.T) for k in range(4)}
+    assert all(patch.numpy().tobytes() in allowed for patch in patches)
+    corners = {tuple(patch[:2, 0].tolist()) for patch in patches}
+    assert len(corners) > 100
+
+
+def test_patches_need_large_enough_images() -> None:
+    with pytest.raises(BadInput, match="at least 64×64"):
+        PatchSource([np.zeros((32, 100), np.uint8)], 64, CPU)
+
+
+def test_the_schedule_stretches_to_the_budget() -> None:
+    assert cosine(0.0, 10_000, 500) == 1.0
+    assert cosine(0.5, 10_000, 500) == pytest.approx(0.5)
+    assert cosine(1.0, 10_000, 500) == pytest.approx(0.0)
+    assert cosine(0.0, 49, 500) == pytest.approx(0.1)
+    assert Clock(1.0, spent=30.0).share == pytest.approx(0.5, abs=1e-3)
+
+
+def test_altered_or_missing_weights_are_refused(tmp_path: Path) -> None:
+    network = Compact((16, 16), 1)
+    path = save_weights(network, "mine", tmp_path, {"name": "mine"})
+    load_weights(Compact((16, 16), 1), "mine", tmp_path)
+    with pytest.raises(BadWeights, match="does not fit Compact"):
+        load_weights(Compact((16, 24), 1), "mine", tmp_path)
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1
+    path.write_bytes(bytes(data))
+    with pytest.raises(BadWeights, match="not the file its card describes"):
+        load_weights(network, "mine", tmp_path)
+    path.unlink()
+    with pytest.raises(BadWeights, match="cannot read the weights"):
+        load_weights(network, "mine", tmp_path)
+    path.with_suffix(".json").write_text("{")
+    with pytest.raises(BadWeights, match="not a readable weight card"):
+        load_weights(network, "mine", tmp_path)
+
+
+def test_an_unwritable_folder_is_said_before_training(images: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(BadInput, match="cannot write to the folder"):
+        train_denoiser(arguments(images, 1), tmp_path / "file" / "out", device=CPU)
