@@ -48,7 +48,7 @@ def test_fixed_is_the_papers() -> None:
     assert_close(action.params["mu"], torch.full((2, 1), 0.1))
 
 
-@pytest.mark.parametrize(("name", "last", "weight"), [("schedule", 5 / 255, 0.23), ("ircnn", 15 / 255, 1 / 3)])
+@pytest.mark.parametrize(("name", "last", "weight"), [("dpir", 5 / 255, 0.23), ("ircnn", 15 / 255, 1 / 3)])
 def test_schedules_fall_log_linearly(name: str, last: float, weight: float) -> None:
     problem, _ = example_problem(CSMRI())  # its noise level is 5/255
     policy = build_policy(name, build_solver("admm"))
@@ -62,7 +62,7 @@ def test_schedules_fall_log_linearly(name: str, last: float, weight: float) -> N
 
 def test_schedule_follows_each_images_noise_and_needs_it() -> None:
     problem, _ = example_problem(CSMRI(), sigma_n=torch.tensor([0.01, 0.05]))
-    action = Schedule(build_solver("admm"))(problem, None, 29)
+    action = Schedule(build_solver("admm"), last=1.0)(problem, None, 29)
     assert_close(action.params["sigma"][:, 0], torch.tensor([0.01, 0.05]))
     object.__setattr__(problem.units, "sigma_n", None)
     with pytest.raises(Incompatible, match="follows the noise level"):

@@ -25,7 +25,7 @@ from .data import load_dataset
 from .results import Results
 
 DATASETS = ("brain50", "medical4")
-HANDMADE = ("fixed", "schedule", "ircnn")
+HANDMADE = ("fixed", "schedule", "dpir", "ircnn")
 SEARCHED = ("fixed-optimal", "oracle")
 START = "zero-filled"
 METHODS = (START, *(name + star for name in (*HANDMADE, *SEARCHED) for star in ("", "*")))

@@ -14,36 +14,44 @@ from ..types import Action
 from .base import POLICIES, Policy
 
 FIRST = 49 / 255
-"""Where both published schedules begin."""
+"""Where the published schedules begin."""
 FLOOR = 0.255 / 255
 """Noise levels under this count as this."""
 
 
 @POLICIES.register("schedule")
 class Schedule(Policy):
-    """DPIR's schedule: σ_k falls log-linearly from 49/255 to the noise level, μ_k = 0.23·σ_n²/σ_k²."""
+    """σ_k falls log-linearly from 49/255 to 2σ_n, μ_k = σ_n²/σ_k²: constants chosen for ADMM on photographs.
 
-    weight = 0.23
+    `examples/choose_schedule.py` is how they were chosen.
+    """
+
+    last: float = 2.0
+    """The last σ_k, in units of the noise level."""
+    weight: float = 1.0
+    """μ_k in units of σ_n²/σ_k²."""
 
     def __init__(
-        self, solver: Solver, iterations: int = 30, last: float | None = None, weight: float | None = None
+        self, solver: Solver, iterations: int = 30, *, last: float | None = None, weight: float | None = None
     ) -> None:
         super().__init__(solver, iterations)
-        self.last = last
+        self.last = self.last if last is None else last
         self.weight = self.weight if weight is None else weight
 
     def __call__(self, problem: Problem, state: Any, t: int) -> Action:  # noqa: ARG002
         """The parameters of iteration t."""
         noise = self._noise(problem)
         share = t / max(1, self.decisions - 1)
-        sigma = torch.exp((1 - share) * torch.log(torch.full_like(noise, FIRST)) + share * torch.log(self._last(noise)))
+        first, last = torch.full_like(noise, FIRST), self.last_sigma(noise)
+        sigma = torch.exp((1 - share) * first.log() + share * last.log())
         values = {"sigma": sigma}
         if "mu" in self.solver.params:
             values["mu"] = self.weight * noise.square() / sigma.square()
         return self.constant(problem, **values)
 
-    def _last(self, noise: Tensor) -> Tensor:
-        return noise if self.last is None else torch.full_like(noise, self.last)
+    def last_sigma(self, noise: Tensor) -> Tensor:
+        """Where σ_k ends, for noise levels (B,)."""
+        return (self.last * noise).clamp_max(FIRST)
 
     @staticmethod
     def _noise(problem: Problem) -> Tensor:
@@ -55,13 +63,19 @@ class Schedule(Policy):
         return problem.units.sigma_n.clamp_min(FLOOR)
 
 
+@POLICIES.register("dpir")
+class DPIRSchedule(Schedule):
+    """DPIR's schedule, made for HQS: σ_k falls log-linearly from 49/255 to σ_n, μ_k = 0.23·σ_n²/σ_k²."""
+
+    last, weight = 1.0, 0.23
+
+
 @POLICIES.register("ircnn")
 class IRCNNSchedule(Schedule):
-    """IRCNN's schedule: σ_k falls log-linearly from 49/255 to 15/255, μ_k = σ_n²/(3σ_k²)."""
+    """IRCNN's schedule, made for HQS: σ_k falls log-linearly from 49/255 to 15/255, μ_k = σ_n²/(3σ_k²)."""
 
-    weight = 1 / 3
+    last, weight = 15 / 255, 1 / 3
 
-    def __init__(
-        self, solver: Solver, iterations: int = 30, last: float | None = 15 / 255, weight: float | None = None
-    ) -> None:
-        super().__init__(solver, iterations, last, weight)
+    def last_sigma(self, noise: Tensor) -> Tensor:
+        """The same for every noise level."""
+        return torch.full_like(noise, self.last)
