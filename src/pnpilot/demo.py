@@ -59,9 +59,8 @@ def run_demo(out: Path, device: torch.device, seed: int = 0) -> dict[str, Any]:
     plot_parameters(out / "parameters.png", build_solver("admm").params, parameters, curves)
     content = {**results.content, "traces": traces}
     write_json(out / "demo.json", content)
-    console.print(
-        f"\nlook at {out / 'images.png'} and {out / 'parameters.png'}; all numbers are in {out / 'demo.json'}"
-    )
+    pictures = f"{out / 'images.png'}, {out / 'parameters.png'}"
+    console.print(f"\npictures: {pictures}; numbers: {out / 'demo.json'}", soft_wrap=True)
     return content
 
 

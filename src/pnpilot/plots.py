@@ -28,7 +28,7 @@ def compare_images(path: Path, truth: Tensor, images: Mapping[str, Tensor], capt
     height, width = truth.shape
     scale = 2.4
     figure = Figure(
-        figsize=(scale * len(columns), 2 * scale * height / width + 0.9), layout="constrained", facecolor="white"
+        figsize=(scale * len(columns), 2 * scale * height / width + 0.6), layout="constrained", facecolor="white"
     )
     axes = figure.subplots(2, len(columns), squeeze=False)
     shown = None
@@ -66,6 +66,8 @@ def plot_parameters(
                 marker=".",
             )
         axis.set_yscale("log")
+        axis.yaxis.set_major_formatter("{x:g}")
+        axis.yaxis.set_minor_formatter("{x:g}")
         axis.set_ylabel(LABELS.get(name, name))
     for policy, curve in psnr.items():
         axes[-1].plot(range(1, len(curve) + 1), curve, label=policy, marker=".")

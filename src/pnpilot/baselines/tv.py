@@ -17,9 +17,9 @@ class TotalVariation(Baseline):
 
     iterations = 50
 
-    def __init__(self, weight: float = 1.5) -> None:
+    def __init__(self, weight: float = 0.5) -> None:
         self.weight = weight
-        """Weight of the total variation in units of the noise level."""
+        """Weight of the total variation in units of the noise level; 0.5 did best on photographs and other slices."""
 
     def __call__(self, y: Tensor, physics: Physics) -> Tensor:
         """argmin ½‖Ax − y‖² + weight·σ_n·TV(x)."""
