@@ -127,7 +127,7 @@ def test_ctrl_c_keeps_finished_rows(data: Path, tmp_path: Path) -> None:
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "what was finished is kept" in errors
+    assert "pnpilot: stopped; finished rows are kept" in errors
     assert "Traceback" not in errors
     assert json.loads(file.read_text())["rows"][0]["method"] == "zero-filled"
 

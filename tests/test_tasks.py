@@ -128,6 +128,8 @@ def test_empty_data_wrong_shapes_and_hints_are_refused(name: str) -> None:
         open_problem(y, physics, Hints(sigma_n=-1.0))
     with pytest.raises(BadInput, match="noise levels for 1 images"):
         open_problem(y, physics, Hints(sigma_n=torch.ones(3)))
+    with pytest.raises(BadInput, match="3 peaks for 1 images"):
+        open_problem(y, physics, Hints(peak=torch.ones(3)))
     with pytest.raises(BadInput, match="peak must be a positive"):
         open_problem(y, physics, Hints(peak=0.0))
 

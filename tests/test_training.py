@@ -73,7 +73,7 @@ def test_it_learns_and_ships_what_it_learnt(images: Path, tmp_path: Path, monkey
     noisy = truth + 50 / 255 * torch.randn(truth.shape)
     assert (psnr(freeze(denoiser)(noisy, 50 / 255), truth) > psnr(noisy, truth) + 5).all()
     assert card["psnr"]["tiny"]["sigma=50"] > 18
-    assert card["steps"] == 299
+    assert 290 <= card["steps"] <= 300  # each progress line looks at the clock once more
     assert json.loads((tmp_path / "out" / "compact.json").read_text())["arguments"]["seed"] == 0
 
 

@@ -44,7 +44,8 @@ def demo(
     """Undersample a real brain scan four times, reconstruct it, and compare with simpler methods."""
     from .demo import run_demo
 
-    run_demo(out, _device(device))
+    with _stoppable("stopped; nothing was written"):
+        run_demo(out, _device(device))
 
 
 @app.command("list")
@@ -90,7 +91,8 @@ def train_denoiser(
     args = DenoiserArgs(name=name, data=str(data), minutes=minutes, seed=seed)
     if smoke:
         args.minutes, args.batch, args.patch, args.warmup = min(minutes, 0.2), 4, 64, 5
-    run(args, out, device=_device(device), test=test)
+    with _stoppable("stopped; the same command goes on from the last checkpoint"):
+        run(args, out, device=_device(device), test=test)
 
 
 @bench.command("denoisers")
@@ -173,11 +175,21 @@ def _progress(results: Any, total: int) -> Iterator[Any]:
         TextColumn("{task.description}"),
     )
     try:
-        with Progress(*columns, console=Console(stderr=True)) as bar:
+        with _stoppable("stopped; finished rows are kept"), Progress(*columns, console=Console(stderr=True)) as bar:
             task = bar.add_task("…", total=total)
             yield lambda words: bar.update(task, advance=1, description=words)
     finally:
         results.show(Console())
+
+
+@contextmanager
+def _stoppable(message: str) -> Iterator[None]:
+    """Ctrl-C is a line and the customary exit code, not a traceback."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        typer.echo(f"pnpilot: {message}", err=True)
+        raise typer.Exit(130) from None
 
 
 def _device(name: str) -> torch.device:
@@ -204,6 +216,3 @@ def main() -> None:
     except PnPilotError as error:
         typer.echo(f"pnpilot: {error}", err=True)
         sys.exit(2)
-    except KeyboardInterrupt:
-        typer.echo("pnpilot: stopped; what was finished is kept", err=True)
-        sys.exit(130)

@@ -137,7 +137,7 @@ class Problem(ABC):
 
 def _peak(peak: float | Tensor | None, estimate: Tensor) -> Tensor:
     if peak is not None:
-        values = torch.as_tensor(peak, dtype=estimate.real.dtype, device=estimate.device).expand(estimate.shape[0])
+        values = _one_each(peak, estimate.real, "peaks")
         if not bool((torch.isfinite(values) & (values > 0)).all()):
             raise BadInput(f"the peak must be a positive number, got {peak}")
         return values
@@ -149,12 +149,17 @@ def _peak(peak: float | Tensor | None, estimate: Tensor) -> Tensor:
 def _noise(sigma: Any, peak: Tensor) -> Tensor | None:
     if sigma is None:
         return None
-    values = torch.as_tensor(sigma, dtype=peak.dtype, device=peak.device).reshape(-1)
+    values = _one_each(sigma, peak, "noise levels")
     if not bool((torch.isfinite(values) & (values >= 0)).all()):
         raise BadInput(f"the noise level must be a number that is zero or more, got {values.tolist()}")
-    if values.numel() not in (1, peak.numel()):
-        raise BadInput(f"{values.numel()} noise levels for {peak.numel()} images: give one, or one per image")
-    return values.expand_as(peak) / peak
+    return values / peak
+
+
+def _one_each(given: Any, like: Tensor, what: str) -> Tensor:
+    values = torch.as_tensor(given, dtype=like.dtype, device=like.device).reshape(-1)
+    if values.numel() not in (1, len(like)):
+        raise BadInput(f"{values.numel()} {what} for {len(like)} images: give one, or one per image")
+    return values.expand(len(like))
 
 
 def checked_data(y: Tensor, what: str, channels: int | None = None) -> Tensor:

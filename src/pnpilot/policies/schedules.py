@@ -46,7 +46,8 @@ class Schedule(Policy):
         sigma = torch.exp((1 - share) * first.log() + share * last.log())
         values = {"sigma": sigma}
         if "mu" in self.solver.params:
-            values["mu"] = self.weight * noise.square() / sigma.square()
+            penalty = self.weight * noise.square() / sigma.square()
+            values["mu"] = penalty.clamp_min(self.solver.params["mu"].low)
         return self.constant(problem, **values)
 
     def last_sigma(self, noise: Tensor) -> Tensor:

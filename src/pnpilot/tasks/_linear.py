@@ -76,13 +76,17 @@ class LinearProblem(Problem):
         """Problems by position; parameters of the physics that differ between images follow."""
         chosen = super().select(index)
         assert isinstance(chosen, LinearProblem)
-        if len(self) > 1 and any(buffer.ndim and buffer.shape[0] == len(self) for buffer in self.physics.buffers()):
+        if any(self._differs(buffer) for buffer in self.physics.buffers()):
             chosen.physics = self.physics.clone()
             for module in chosen.physics.modules():
                 for name, buffer in module.named_buffers(recurse=False):
-                    if buffer.ndim and buffer.shape[0] == len(self):
+                    if self._differs(buffer):
                         setattr(module, name, buffer[index])
         return chosen
+
+    def _differs(self, buffer: Tensor) -> bool:
+        # Masks and kernels are (B, C, H, W) when images have their own; shorter shapes are no batches.
+        return buffer.ndim >= 4 and buffer.shape[0] == len(self) > 1
 
     def export(self, image: Tensor) -> Tensor:
         """deepinv's layout: two real channels for a complex image."""
