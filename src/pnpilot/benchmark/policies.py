@@ -15,7 +15,7 @@ from ..denoisers import Denoiser
 from ..errors import UnknownName
 from ..metrics import psnr, ssim
 from ..policies import Policy, build_policy
-from ..policies.oracle import Oracle, Survey
+from ..policies.oracle import Oracle, Surface
 from ..problem import Hints, Problem
 from ..reconstruct import rollout
 from ..solvers import Solver
@@ -98,15 +98,14 @@ def _cells(
         if name in methods or name + "*" in methods:
             run = run_policy(problem, bench.solver, denoise, build_policy(name, bench.solver), truth, bench.batch)
             yield from ((row, scores) for row, scores in _pair(name, run, truth) if row in methods)
-    survey: Survey | None = None
+    surface = Surface(problem, bench.solver, denoise, truth, batch=bench.batch)
     for name in SEARCHED:
         for star in ("", "*"):
             if name + star not in methods:
                 continue
-            policy = build_policy(name, bench.solver, best_stop=bool(star), batch=bench.batch)
+            policy = build_policy(name, bench.solver, best_stop=bool(star))
             assert isinstance(policy, Oracle)
-            survey = survey or policy.survey(problem, denoise, truth)
-            policy.fit(problem, denoise, truth, survey)
+            policy.search(surface)
             run = run_policy(problem, bench.solver, denoise, policy, truth, len(truth))
             yield name + star, dict(_pair(name, run, truth))[name + star]
 

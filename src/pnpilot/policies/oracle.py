@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -22,13 +22,6 @@ SEARCHED = {"sigma": (3 / 255, 70 / 255), "mu": (1e-3, 3.0), "tau": (0.1, 2.0), 
 """Where to look for the best value of a parameter; others are searched over their own range."""
 
 
-class Survey(NamedTuple):
-    """PSNR curves (P, B, iterations) at P points of log-parameters (P, B, 2)."""
-
-    points: Tensor
-    curves: Tensor
-
-
 def searched(solver: Solver) -> tuple[list[str], Tensor, Tensor]:
     """The first two parameters of a solver, with the logarithms of the ends of their search range."""
     names = list(solver.params)[:2]
@@ -46,6 +39,33 @@ def psnr_curve(problem: Problem, solver: Solver, denoise: Denoise, policy: Polic
     return torch.stack(curve)
 
 
+class Surface:
+    """PSNR curves of a solver over constant parameters, each point computed once however many searches visit it."""
+
+    def __init__(
+        self, problem: Problem, solver: Solver, denoise: Denoise, truth: Tensor, iterations: int = 30, batch: int = 64
+    ) -> None:
+        self.problem, self.solver, self.denoise, self.truth = problem, solver, denoise, truth
+        self.iterations, self.batch = iterations, batch
+        self._known: dict[tuple[float, ...], Tensor] = {}
+
+    def curves(self, points: Tensor) -> Tensor:
+        """(P, B, iterations) at P points of log-parameters for each of B images (P, B, 2)."""
+        rows = [(image, *point) for column in points.tolist() for image, point in enumerate(column)]
+        keys = [tuple(round(number, 4) for number in row) for row in rows]
+        missing = [row for key, row in dict(zip(keys, rows, strict=True)).items() if key not in self._known]
+        # Points × images, cut into batches: on a GPU several points run side by side.
+        for start in range(0, len(missing), self.batch):
+            part = torch.tensor(missing[start : start + self.batch])
+            index, values = part[:, 0].long().to(self.truth.device), part[:, 1:].exp().T.to(self.truth)
+            policy = Fixed(self.solver, self.iterations, **dict(zip(self.solver.params, values, strict=False)))
+            problem, truth = self.problem.select(index), self.truth[index]
+            found = psnr_curve(problem, self.solver, self.denoise, policy, truth).T.cpu()
+            for row, curve in zip(missing[start : start + self.batch], found, strict=True):
+                self._known[tuple(round(number, 4) for number in row)] = curve
+        return torch.stack([self._known[key] for key in keys]).reshape(*points.shape[:2], -1)
+
+
 @POLICIES.register("oracle")
 class Oracle(Policy):
     """Constant parameters searched for each image with the truth at hand."""
@@ -54,9 +74,9 @@ class Oracle(Policy):
     shared = False
     """Whether one set of parameters must serve all images."""
 
-    def __init__(self, solver: Solver, iterations: int = 30, *, best_stop: bool = False, batch: int = 64) -> None:
+    def __init__(self, solver: Solver, iterations: int = 30, *, best_stop: bool = False) -> None:
         super().__init__(solver, iterations)
-        self.best_stop, self.batch = best_stop, batch
+        self.best_stop = best_stop
         self.values: dict[str, Tensor] = {}
 
     def __call__(self, problem: Problem, state: Any, t: int) -> Action:  # noqa: ARG002
@@ -67,49 +87,29 @@ class Oracle(Policy):
             )
         return self.constant(problem, **self.values)
 
+    def fit(self, problem: Problem, denoise: Denoise, truth: Tensor) -> None:
+        """Search."""
+        self.search(Surface(problem, self.solver, denoise, truth, self.decisions))
+
     @torch.no_grad()
-    def fit(self, problem: Problem, denoise: Denoise, truth: Tensor, survey: Survey | None = None) -> None:
-        """Start from the best point of a coarse grid, then three times from the best of a finer one around it."""
+    def search(self, surface: Surface) -> None:
+        """From the best point of a coarse grid, three times to the best of a finer one around it."""
         names, low, high = searched(self.solver)
-        survey = survey or self.survey(problem, denoise, truth)
-        spacing = (high - low) / (COARSE - 1)
+        grid = torch.cartesian_prod(*(torch.arange(COARSE) for _ in names)).reshape(-1, len(names))
         around = torch.cartesian_prod(*(torch.arange(-1, 2) for _ in names)).reshape(-1, len(names))
-        around = around[around.any(1)][:, None]
-        best, score = self._best(survey)
+        spacing = (high - low) / (COARSE - 1)
+        points = (low + grid * spacing)[:, None].expand(-1, len(surface.problem), -1)
         for _ in range(REFINEMENTS):
             spacing = spacing / 2
-            points = (best + around * spacing).clamp(low, high)
-            finer, found = self._best(self._try(points, problem, denoise, truth))
-            best = torch.where((found > score)[:, None], finer, best)
-            score = torch.maximum(found, score)
-        self.values = dict(zip(names, best.exp().T.to(truth), strict=True))
+            points = (self._best(points, surface) + around[:, None] * spacing).clamp(low, high)
+        self.values = dict(zip(names, self._best(points, surface).exp().T.to(surface.truth), strict=True))
 
-    @torch.no_grad()
-    def survey(self, problem: Problem, denoise: Denoise, truth: Tensor) -> Survey:
-        """PSNR curves on the coarse grid; policies that differ only in what they call best can share it."""
-        names, low, high = searched(self.solver)
-        grid = torch.cartesian_prod(*(torch.linspace(0, 1, COARSE) for _ in names)).reshape(-1, len(names))
-        points = low + grid * (high - low)
-        return self._try(points[:, None].expand(-1, len(problem), -1), problem, denoise, truth)
-
-    def _try(self, points: Tensor, problem: Problem, denoise: Denoise, truth: Tensor) -> Survey:
-        # Points × images, cut into batches: on a GPU several points run side by side.
-        images = torch.arange(len(problem)).repeat(len(points))
-        flat = points.reshape(len(images), -1)
-        curves = []
-        for rows in torch.arange(len(images)).split(self.batch):
-            index = images[rows].to(truth.device)
-            values = dict(zip(self.solver.params, flat[rows].exp().T.to(truth), strict=False))
-            policy = Fixed(self.solver, self.decisions, **values)
-            curves.append(psnr_curve(problem.select(index), self.solver, denoise, policy, truth[index]).cpu())
-        return Survey(points, torch.cat(curves, 1).T.reshape(len(points), len(problem), -1))
-
-    def _best(self, survey: Survey) -> tuple[Tensor, Tensor]:
-        scores = survey.curves.amax(-1) if self.best_stop else survey.curves[..., -1]
+    def _best(self, points: Tensor, surface: Surface) -> Tensor:
+        curves = surface.curves(points)
+        scores = curves.amax(-1) if self.best_stop else curves[..., -1]
         if self.shared:
             scores = scores.mean(1, keepdim=True).expand_as(scores)
-        score, winner = scores.max(0)
-        return survey.points[winner, torch.arange(len(score))], score
+        return points[scores.argmax(0), torch.arange(points.shape[1])]
 
 
 @POLICIES.register("fixed-optimal")
