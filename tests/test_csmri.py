@@ -110,7 +110,11 @@ def test_own_masks_and_bad_settings() -> None:
     own = (torch.rand(32, 32, generator=generator()) < 0.5).float()
     _, physics = CSMRI().simulate(truth, CSMRI.setting(2, 5, own))
     assert torch.equal(physics.mask[0, 0], own)
-    with pytest.raises(BadInput, match="mask is 16×16, the image 32×32"):
+    _, physics = CSMRI().simulate(truth, CSMRI.setting(2, 5, own.numpy()))  # type: ignore[arg-type]
+    assert torch.equal(physics.mask[0, 0], own)
+    with pytest.raises(BadInput, match="they must agree"):
+        CSMRI().simulate(truth, CSMRI.setting(2, 5, own[None, None]))
+    with pytest.raises(BadInput, match=r"mask is \(16, 16\), the image \(32, 32\)"):
         CSMRI().simulate(truth, CSMRI.setting(2, 5, torch.ones(16, 16)))
     with pytest.raises(BadInput, match="noise level must be zero or more"):
         CSMRI.setting(4, -1)
@@ -120,10 +124,34 @@ def test_own_masks_and_bad_settings() -> None:
         CSMRI().simulate(truth, CSMRI.setting(4, 5, "spiral"))
 
 
+def test_weighted_masks_are_the_same_problem() -> None:
+    """3·M, 3·y and 3·σ: the data step is a weighted mean whatever the unit of the weights."""
+    y, physics = CSMRI().simulate(phantom(32, 32), CSMRI.setting(4, 15))
+    plain = open_problem(y, physics)
+    weighted = open_problem(3 * y, MRI(mask=3 * physics.mask, noise_model=GaussianNoise(3 * 15 / 255)))
+    v, mu = random_like(plain.x0(), 1), torch.tensor([0.02, 0.6])
+    assert_close(weighted.prox(v, mu), plain.prox(v, mu))
+    assert_close(weighted.grad(v), plain.grad(v))
+    assert weighted.units.sigma_n is not None
+    assert plain.units.sigma_n is not None
+    assert_close(weighted.units.sigma_n, plain.units.sigma_n)
+
+
+def test_no_noise_model_means_no_noise() -> None:
+    y, physics = CSMRI().simulate(phantom(32, 32), CSMRI.setting(4, 0))
+    assert open_problem(y, MRI(mask=physics.mask)).units.sigma_n.tolist() == [0, 0]  # type: ignore[union-attr]
+
+
 def test_masks_that_do_not_fit_or_sample_nothing() -> None:
     y = torch.randn(1, 2, 16, 16)
     with pytest.raises(BadInput, match="they must agree"):
         open_problem(y, MRI(mask=torch.ones(8, 16)))
+    lopsided = torch.ones(1, 2, 16, 16)
+    lopsided[:, 1] = 0
+    with pytest.raises(BadInput, match="same for real and imaginary"):
+        open_problem(y, MRI(mask=lopsided))
+    with pytest.raises(BadInput, match=r"real \(batch, 2, height, width\), got torch.complex64"):
+        open_problem(torch.complex(y, y), MRI(mask=torch.ones(16, 16)))
     with pytest.raises(BadInput, match="samples nothing"):
         open_problem(y, MRI(mask=torch.zeros(16, 16)))
     with pytest.raises(BadInput, match="noise level"):

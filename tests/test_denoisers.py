@@ -102,6 +102,16 @@ def test_adapter_is_the_model(denoiser: Denoiser) -> None:
     assert_close(denoiser(x, sigma), denoiser.model(x, sigma), 1e-5)
 
 
+def test_adapter_takes_colour_models_and_says_what_it_cannot_take() -> None:
+    from deepinv.models import DRUNet
+
+    colour = DeepinvDenoiser(DRUNet(in_channels=3, out_channels=3, nc=(8, 8, 8, 8), nb=1, pretrained=None))
+    x = phantom(32, 32)
+    assert_close(colour(x, 0.1), colour.model(x.expand(-1, 3, -1, -1), 0.1).mean(1, keepdim=True))
+    with pytest.raises(BadInput, match="Linear denoises neither grey nor colour"):
+        DeepinvDenoiser(torch.nn.Linear(2, 2))
+
+
 def test_errors() -> None:
     with pytest.raises(BadInput, match="wraps a model"):
         build_denoiser("deepinv")

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 import torch
+from deepinv.physics import MRI, CompressedSensing, GaussianNoise, LinearPhysics
 
 from pnpilot.errors import BadInput, Incompatible
 from pnpilot.problem import Hints
 from pnpilot.tasks import TASKS, build_task, open_problem
+from pnpilot.tasks._linear import LinearProblem
 from tests.conftest import phantom
 from tests.contracts import assert_close, example_problem, inner, random_like
 
@@ -18,8 +20,7 @@ def test_adjoint_is_the_adjoint(name: str) -> None:
     if "linear" not in problem.offers:
         pytest.skip("not linear")
     x, y = random_like(problem.x0(), 1), random_like(problem.y, 2)
-    norm = getattr(problem, "norm", torch.ones(len(problem)))
-    left, right = inner(problem.A(x), y), inner(x, problem.A_adjoint(y)) * norm
+    left, right = inner(problem.A(x), y), inner(x, problem.A_adjoint(y))
     # deepinv's tomography interpolates forwards and backwards separately: its adjoint is good to a few per mille.
     tolerance = 2e-2 if name == "tomography" else 1e-4
     scale = problem.A(x).flatten(1).norm(dim=1) * y.flatten(1).norm(dim=1)
@@ -42,14 +43,13 @@ def test_prox_is_optimal(name: str) -> None:
 def test_gradient_is_the_gradient(name: str) -> None:
     """∇D agrees with finite differences of D along a direction."""
     problem, truth = example_problem(build_task(name))
-    norm = getattr(problem, "norm", torch.ones(len(problem)))
     count = problem.y.shape[1] if name == "phase" else 1
     x = problem.x0() * 0.5 + truth * 0.5
     direction = random_like(x, 4) * 0.1
 
     def fidelity(point: torch.Tensor) -> torch.Tensor:
         squared = (problem.misfit(point) * problem.y.flatten(1).norm(dim=1)) ** 2
-        return (0.5 * squared / norm / count).double()
+        return (0.5 * squared / count).double()
 
     step = 1e-2
     slope = (fidelity(x + step * direction) - fidelity(x - step * direction)) / (2 * step)
@@ -104,6 +104,73 @@ def test_units_scale_with_the_data(name: str) -> None:
     assert_close(large.export(large.x0()), 8 * small.export(small.x0()))
 
 
+class Amplified(LinearPhysics):
+    """c·A for another physics A, with its noise amplified as well."""
+
+    def __init__(self, inner: LinearPhysics, factor: float) -> None:
+        super().__init__(noise_model=GaussianNoise(factor * inner.noise_model.sigma))
+        self.inner, self.factor = inner, factor
+
+    def A(self, x: torch.Tensor, **_: object) -> torch.Tensor:
+        return self.factor * self.inner.A(x)
+
+    def A_adjoint(self, y: torch.Tensor, **_: object) -> torch.Tensor:
+        return self.factor * self.inner.A_adjoint(y)
+
+
+def test_the_strength_of_the_operator_does_not_matter() -> None:
+    """c·A, c·y and c·σ are the same problem, to every solver that it fits."""
+    task, truth = build_task("deblur"), phantom(32, 32, 2)
+    y, physics = task.simulate(truth, task.settings[0])
+    weak, strong = (open_problem(factor * y, Amplified(physics, factor), Hints(peak=1.0)) for factor in (1.0, 10.0))
+    v = random_like(weak.x0(), 1)
+    assert_close(strong.x0(), weak.x0(), 1e-4)
+    assert_close(strong.A(v), weak.A(v), 1e-4)
+    assert_close(strong.grad(v), weak.grad(v), 1e-4)
+    assert weak.units.sigma_n is not None
+    assert strong.units.sigma_n is not None
+    assert_close(strong.units.sigma_n, weak.units.sigma_n, 1e-4)
+
+
+def test_measurements_are_counted_where_something_was_measured() -> None:
+    problem, _ = example_problem(build_task("inpainting"), size=32)
+    assert isinstance(problem, LinearProblem)
+    assert problem.measurements.tolist() == problem.physics.mask.flatten(1).sum(1).tolist()
+
+
+def test_data_need_not_look_like_an_image() -> None:
+    physics = CompressedSensing(m=300, img_size=(1, 16, 16), noise_model=GaussianNoise(0.01))
+    problem = open_problem(physics(phantom(16, 16, 2)), physics)
+    assert problem.x0().shape == (2, 1, 16, 16)
+
+
+def test_volumes_are_refused() -> None:
+    physics = MRI(mask=torch.ones(1, 2, 4, 8, 8), three_d=True)
+    with pytest.raises(BadInput, match="two-dimensional"):
+        open_problem(torch.randn(1, 2, 4, 8, 8), physics)
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        ("csmri", {"sigma": -1}),
+        ("phase", {"alpha": -1}),
+        ("phase", {"masks": 0}),
+        ("inpainting", {"kept": 0}),
+        ("inpainting", {"sigma": -1}),
+        ("deblur", {"width": 0}),
+        ("deblur", {"sigma": -1}),
+        ("super-resolution", {"factor": 0}),
+        ("super-resolution", {"sigma": -1}),
+        ("tomography", {"views": 0}),
+        ("tomography", {"sigma": -1}),
+    ],
+)
+def test_impossible_settings_are_refused(name: str, wrong: dict[str, float]) -> None:
+    with pytest.raises(BadInput, match="got"):
+        TASKS[name].setting(**wrong)  # type: ignore[attr-defined]
+
+
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
 @pytest.mark.parametrize("name", TASKS)
 def test_broken_numbers_are_refused(name: str, bad: float) -> None:
@@ -123,9 +190,11 @@ def test_empty_data_wrong_shapes_and_hints_are_refused(name: str) -> None:
     with pytest.raises(BadInput):
         open_problem(y[..., :-3, :-5], physics)
     with pytest.raises(BadInput, match="must be a tensor"):
-        open_problem(y[0, 0], physics)
+        open_problem(y[0, 0, 0], physics)
     with pytest.raises(BadInput, match="noise level must be"):
         open_problem(y, physics, Hints(sigma_n=-1.0))
+    with pytest.raises(BadInput, match="must be numbers, got 'loud'"):
+        open_problem(y, physics, Hints(sigma_n="loud"))  # type: ignore[arg-type]
     with pytest.raises(BadInput, match="noise levels for 1 images"):
         open_problem(y, physics, Hints(sigma_n=torch.ones(3)))
     with pytest.raises(BadInput, match="3 peaks for 1 images"):

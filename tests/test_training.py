@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 import torch
 from PIL import Image
 
+from pnpilot.denoisers import build_denoiser
 from pnpilot.denoisers.base import DENOISERS, Denoiser, freeze
 from pnpilot.denoisers.compact import Compact
 from pnpilot.errors import BadInput, BadWeights
@@ -96,6 +98,8 @@ def test_a_stopped_run_goes_on(images: Path, tmp_path: Path, monkeypatch: pytest
     assert card["steps"] == len(calls) - 1
     with pytest.raises(BadInput, match="other settings"):
         train_denoiser(arguments(images, 0.06), tmp_path / "out", device=CPU)
+    with pytest.raises(BadInput, match="other settings"):
+        train_denoiser(replace(arguments(images, 0.05), name="unet"), tmp_path / "out", device=CPU)
 
 
 @pytest.mark.parametrize("name", ["compact", "unet"])
@@ -196,6 +200,20 @@ def test_altered_or_missing_weights_are_refused(tmp_path: Path) -> None:
     path.with_suffix(".json").write_text("{")
     with pytest.raises(BadWeights, match="not a readable weight card"):
         load_weights(network, "mine", tmp_path)
+
+
+def test_missing_test_sets_are_said_before_training(images: Path, tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="no subfolders with test images"):
+        train_denoiser(arguments(images, 1), tmp_path / "out", device=CPU, test=tmp_path / "nowhere")
+
+
+def test_own_weights_are_loaded_by_folder(tmp_path: Path) -> None:
+    torch.manual_seed(3)
+    network = DENOISERS["unet"]()
+    save_weights(network, "unet", tmp_path, {"name": "unet"})
+    loaded = build_denoiser("unet", weights=tmp_path)
+    x = torch.rand(1, 1, 32, 32)
+    assert (loaded(x, 0.1) - network(x, 0.1)).abs().max() < 1e-2  # fp16 on disk
 
 
 def test_an_unwritable_folder_is_said_before_training(images: Path, tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -27,7 +27,10 @@ app.add_typer(bench, name="bench")
 Data = Annotated[Path, typer.Option(help="Folder that holds the test sets, as NAME/ or test/NAME/.")]
 Json = Annotated[Path | None, typer.Option("--json", help="Write rows and per-image values here.")]
 Images = Annotated[int | None, typer.Option(help="Only the first N images of each set.", min=1)]
-Seed = Annotated[int, typer.Option(help="Seed of noise and random masks.")]
+Seed = Annotated[int, typer.Option(help="Seed of noise and random masks.", min=0)]
+Weights = Annotated[
+    Path | None, typer.Option(help="Folder that `pnpilot train denoiser` wrote, in place of shipped weights.")
+]
 Device = Annotated[str, typer.Option(help="cuda, cpu, or auto.")]
 Methods = Annotated[list[str] | None, typer.Option("--method", help="Only this method; repeat for several.")]
 Datasets = Annotated[list[str] | None, typer.Option("--dataset", help="Only this test set; repeat for several.")]
@@ -44,7 +47,7 @@ def demo(
     """Undersample a real brain scan four times, reconstruct it, and compare with simpler methods."""
     from .demo import run_demo
 
-    with _stoppable("stopped; nothing was written"):
+    with _stoppable("stopped"):
         run_demo(out, _device(device))
 
 
@@ -75,10 +78,12 @@ def list_registered() -> None:
 def train_denoiser(
     name: Annotated[str, typer.Argument(help="A trainable denoiser: compact or unet.")],
     data: Annotated[Path, typer.Option(help="Folder of training images, searched with its subfolders.")],
-    out: Annotated[Path, typer.Option(help="Folder for checkpoint, weights and card.")] = Path("runs/denoiser"),
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for checkpoint, weights and card; default runs/NAME.")
+    ] = None,
     minutes: Annotated[float, typer.Option(help="Wall-clock budget; the learning rate follows it.", min=0.001)] = 20.0,
     test: Annotated[Path | None, typer.Option(help="Folder whose subfolders are test sets, scored at the end.")] = None,
-    seed: Annotated[int, typer.Option(help="Seed of weights, patches and noise.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of weights, patches and noise.", min=0)] = 0,
     device: Device = "auto",
     smoke: Annotated[
         bool, typer.Option("--smoke", help="A few seconds with small batches, to see that all works.")
@@ -92,7 +97,7 @@ def train_denoiser(
     if smoke:
         args.minutes, args.batch, args.patch, args.warmup = min(minutes, 0.2), 4, 64, 5
     with _stoppable("stopped; the same command goes on from the last checkpoint"):
-        run(args, out, device=_device(device), test=test)
+        run(args, out or Path("runs") / name, device=_device(device), test=test)
 
 
 @bench.command("denoisers")
@@ -102,17 +107,23 @@ def bench_denoisers(
     images: Images = None,
     method: Methods = None,
     dataset: Datasets = None,
+    weights: Weights = None,
     seed: Seed = 0,
     device: Device = "auto",
 ) -> None:
     """Gaussian denoising on Set12 and BSD68 at noise levels 15, 25 and 50."""
+    from .benchmark.data import check_datasets
     from .benchmark.denoising import DATASETS, LEVELS, bench_denoisers, shipped
     from .benchmark.results import Results
+    from .denoisers import build_denoiser
 
-    names, sets = method or shipped(), dataset or DATASETS
+    names, sets = _distinct(method or shipped()), _distinct(dataset or DATASETS)
+    check_datasets(data, sets)
+    where = _device(device)
+    denoisers = {name: build_denoiser(name, weights=weights).to(where) for name in names}
     results = Results(json, seed)
     with _progress(results, len(names) * len(sets) * len(LEVELS)) as tick:
-        bench_denoisers(names, data, results, datasets=sets, images=images, device=_device(device), tick=tick)
+        bench_denoisers(denoisers, data, results, datasets=sets, images=images, tick=tick)
 
 
 @bench.command("policies")
@@ -123,35 +134,45 @@ def bench_policies(
     method: Methods = None,
     dataset: Datasets = None,
     setting: Settings = None,
-    solver: Annotated[str, typer.Option(help="Whose parameters the policies set.")] = "admm",
+    task: Annotated[
+        str, typer.Option(help="A registered task; its own test sets and settings are the default.")
+    ] = "csmri",
+    solver: Annotated[str, typer.Option(help="Whose parameters the policies set; auto is ADMM if it fits.")] = "auto",
     denoiser: Annotated[str, typer.Option(help="A registered denoiser.")] = "compact",
+    weights: Weights = None,
     batch: Annotated[int | None, typer.Option(help="Images per batch; default 8, on a GPU 512.", min=1)] = None,
     seed: Seed = 0,
     device: Device = "auto",
 ) -> None:
-    """CS-MRI with different ways to set the parameters; starred rows stop each image at its best."""
-    from .benchmark.policies import DATASETS, METHODS, Bench, bench_policies, choose_settings
+    """Reconstruction with different ways to set the parameters; starred rows stop each image at its best.
+
+    The rows fixed-optimal and oracle search with the truth at hand: minutes on a GPU, hours on a CPU.
+    """
+    from .benchmark.data import check_datasets
+    from .benchmark.policies import Bench, bench_policies, choose_settings, method_names
     from .benchmark.results import Results
     from .denoisers import build_denoiser
     from .errors import UnknownName
     from .solvers import build_solver
     from .tasks import build_task
 
-    methods, sets = method or METHODS, dataset or DATASETS
-    if unknown := set(methods) - set(METHODS):
-        raise UnknownName(f"unknown method {sorted(unknown)[0]!r}; known: {', '.join(METHODS)}")
+    known, chosen = method_names(), build_task(task)
+    methods, sets = _distinct(method or known), _distinct(dataset or chosen.datasets)
+    if unknown := [name for name in methods if name not in known]:
+        raise UnknownName(f"unknown method {unknown[0]!r}; known: {', '.join(known)}")
+    build_solver(solver)
+    settings = choose_settings(chosen, _distinct(setting or ()))
+    check_datasets(data, sets)
     where = _device(device)
-    plan = Bench(
-        build_task("csmri"),
-        build_solver(solver),
-        build_denoiser(denoiser).to(where),
-        seed=seed,
-        batch=batch or (512 if where.type == "cuda" else 8),
-    )
+    network = build_denoiser(denoiser, weights=weights).to(where)
+    plan = Bench(chosen, solver, network, seed=seed, batch=batch or (512 if where.type == "cuda" else 8))
     results = Results(json, seed)
-    cells = len(sets) * len(choose_settings(plan.task, setting)) * len(methods)
-    with _progress(results, cells) as tick:
-        bench_policies(plan, data, results, datasets=sets, methods=methods, settings=setting, images=images, tick=tick)
+    with _progress(results, len(sets) * len(settings) * len(methods)) as tick:
+        bench_policies(plan, data, results, datasets=sets, methods=methods, settings=settings, images=images, tick=tick)
+
+
+def _distinct(names: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(names))
 
 
 @contextmanager
@@ -201,8 +222,8 @@ def _device(name: str) -> torch.device:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
         device = torch.device(name)
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError) as error:
+        torch.zeros(1, device=device).item()
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
         raise BadInput(f"the device {name!r} cannot be used: {str(error).splitlines()[0]}") from error
     return device
 

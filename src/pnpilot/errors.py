@@ -11,6 +11,12 @@ class BadInput(PnPilotError, ValueError):
     """A measurement, mask, image or number that cannot be used."""
 
 
+def require(condition: bool, message: str) -> None:
+    """Raise BadInput unless the condition holds."""
+    if not condition:
+        raise BadInput(message)
+
+
 class UnknownName(PnPilotError, LookupError):
     """A name that no registry knows."""
 

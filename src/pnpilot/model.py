@@ -52,6 +52,10 @@ class PnPilot(Reconstructor):
         device: str | torch.device = "cpu",
     ) -> None:
         super().__init__()
+        if not isinstance(denoiser, str | torch.nn.Module):
+            raise BadInput(f"the denoiser must be a name or a module, got a {type(denoiser).__name__}")
+        if not isinstance(solver, str) or not isinstance(policy, str | Policy):
+            raise BadInput("the solver must be a name, and the policy a name or a Policy object")
         self.denoiser = build_denoiser(denoiser) if isinstance(denoiser, str) else denoiser
         self.hints = Hints(peak, sigma_n, real)
         self.policy = policy
@@ -73,7 +77,7 @@ class PnPilot(Reconstructor):
         """Every decision as it is taken, with the image so far in the layout of the physics."""
         problem, solver, policy = self._plan(y, physics)
         for step in rollout(problem, solver, problem.prior(self.denoiser), policy):
-            yield dataclasses.replace(step, image=problem.export(step.image))
+            yield dataclasses.replace(step, image=problem.export(_safe(problem, step.image)[0]))
 
     @torch.no_grad()
     def reconstruct(self, y: Tensor, physics: Physics) -> Reconstruction:
@@ -97,10 +101,7 @@ class PnPilot(Reconstructor):
     def _plan_for(self, offers: frozenset[str]) -> tuple[Solver, Policy]:
         if isinstance(self.policy, Policy):
             return self.policy.solver, self.policy
-        name = self.solver
-        if name == "auto":
-            name = "admm" if "prox" in offers else "inexact-admm"
-        solver = build_solver(name)
+        solver = build_solver(self.solver, offers)
         return solver, build_policy(self.policy, solver)
 
 
@@ -109,8 +110,7 @@ def _safe(problem: Problem, image: Tensor) -> tuple[Tensor, list[str]]:
 
     Broken is what holds NaN or infinities, or explains the data worse than both the start and an empty image.
     """
-    start = problem.x0()
-    start = start.real if problem.units.real and start.is_complex() else start
+    start = problem.image(problem.x0())
     limit = problem.misfit(start).clamp_min(1.0)
     finite = torch.isfinite(image).flatten(1).all(1)
     good = finite & (problem.misfit(image) <= limit)

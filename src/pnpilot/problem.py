@@ -37,16 +37,20 @@ class Units:
     peak_known: bool
     """Whether the peak was told, so that nothing may exceed it, or estimated."""
     sigma_n: Tensor | None
-    """(B,): noise level of the data in units of the peak, or None if nobody knows."""
+    """(B,): noise level of the normalised data in units of the peak, or None if nobody knows."""
     real: bool
     """Whether images are real and non-negative; the denoiser then sees the real part alone."""
 
     @classmethod
-    def of(cls, hints: Hints, estimate: Tensor, sigma: Any, *, real: bool) -> Units:
-        """Units for images like `estimate` (B, ...); the hints outrank `sigma` and `real`."""
+    def of(cls, hints: Hints, estimate: Tensor, sigma: Any, gain: Tensor, *, real: bool) -> Units:
+        """Units for images like `estimate` (B, ...) behind operators of norm `gain` (B,).
+
+        The hints outrank `sigma` and `real`.
+        """
         peak = _peak(hints.peak, estimate)
         sigma = hints.sigma_n if hints.sigma_n is not None else sigma
-        return cls(peak, hints.peak is not None, _noise(sigma, peak), real if hints.real is None else hints.real)
+        real = real if hints.real is None else hints.real
+        return cls(peak, hints.peak is not None, _noise(sigma, peak * gain), real)
 
     def scale(self, y: Tensor) -> Tensor:
         """Data in units of the peak."""
@@ -65,8 +69,8 @@ class Units:
 class Problem(ABC):
     """A batch of inverse problems with their data, in units of each image's peak.
 
-    The data term D is scaled so that its gradient is 1-Lipschitz for linear operators: a penalty or step size means
-    the same whatever the operator. Complex images are complex tensors.
+    Linear operators are normalised, so that a penalty or a step size means the same whatever the operator. Complex
+    images are complex tensors.
     """
 
     offers: frozenset[str]
@@ -92,11 +96,11 @@ class Problem(ABC):
         raise NotImplementedError
 
     def A(self, x: Tensor) -> Tensor:
-        """The linear operator."""
+        """The linear operator, of norm one."""
         raise NotImplementedError
 
     def A_adjoint(self, y: Tensor) -> Tensor:
-        """Its adjoint, over ‖A‖²."""
+        """Its adjoint."""
         raise NotImplementedError
 
     @abstractmethod
@@ -124,20 +128,27 @@ class Problem(ABC):
 
     def prior(self, denoiser: Denoiser) -> Denoise:
         """The denoiser as these images need it: real part or complex, bounds, bf16 on a GPU."""
-        device, real, ceiling = self.y.device.type, self.units.real, 1 if self.units.peak_known else None
+        device = self.y.device.type
 
         def denoise(v: Tensor, sigma: Tensor) -> Tensor:
-            v = v.real if real and v.is_complex() else v
+            v = v.real if self.units.real and v.is_complex() else v
+            single = v.to(torch.complex64 if v.is_complex() else torch.float32)
             with torch.autocast(device, torch.bfloat16) if device == "cuda" else contextlib.nullcontext():
-                x = denoiser(v, sigma).to(v.dtype)
-            return x.clamp(0, ceiling) if real else x
+                x = denoiser(single, sigma)
+            return self.image(x.to(v.dtype))
 
         return denoise
+
+    def image(self, x: Tensor) -> Tensor:
+        """An iterate as an image: real and within its bounds where images are real."""
+        if not self.units.real:
+            return x
+        return (x.real if x.is_complex() else x).clamp(0, 1 if self.units.peak_known else None)
 
 
 def _peak(peak: float | Tensor | None, estimate: Tensor) -> Tensor:
     if peak is not None:
-        values = _one_each(peak, estimate.real, "peaks")
+        values = one_each(peak, estimate.real, "peaks")
         if not bool((torch.isfinite(values) & (values > 0)).all()):
             raise BadInput(f"the peak must be a positive number, got {peak}")
         return values
@@ -149,27 +160,34 @@ def _peak(peak: float | Tensor | None, estimate: Tensor) -> Tensor:
 def _noise(sigma: Any, peak: Tensor) -> Tensor | None:
     if sigma is None:
         return None
-    values = _one_each(sigma, peak, "noise levels")
+    values = one_each(sigma, peak, "noise levels")
     if not bool((torch.isfinite(values) & (values >= 0)).all()):
         raise BadInput(f"the noise level must be a number that is zero or more, got {values.tolist()}")
     return values / peak
 
 
-def _one_each(given: Any, like: Tensor, what: str) -> Tensor:
-    values = torch.as_tensor(given, dtype=like.dtype, device=like.device).reshape(-1)
+def one_each(given: Any, like: Tensor, what: str) -> Tensor:
+    """One number per image (B,), in the type and on the device of `like` (B, ...), from a number or as many."""
+    try:
+        values = torch.as_tensor(given, dtype=like.dtype, device=like.device).reshape(-1)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise BadInput(f"{what} must be numbers, got {given!r}") from error
     if values.numel() not in (1, len(like)):
         raise BadInput(f"{values.numel()} {what} for {len(like)} images: give one, or one per image")
     return values.expand(len(like))
 
 
 def checked_data(y: Tensor, what: str, channels: int | None = None) -> Tensor:
-    """The measurement as floating point, after a look at shape and values."""
-    if not isinstance(y, Tensor) or y.ndim < 3 or (channels is not None and (y.ndim != 4 or y.shape[1] != channels)):
-        wanted = f"(batch, {channels}, height, width)" if channels else "(batch, ..., height, width)"
+    """The measurement in single precision, which the denoiser works in, after a look at shape and values."""
+    wanted = f"real (batch, {channels}, height, width)" if channels else "(batch, ...)"
+    fits = isinstance(y, Tensor) and y.ndim >= 2
+    if fits and channels is not None:
+        fits = y.ndim == 4 and y.shape[1] == channels and not y.is_complex()
+    if not fits:
         raise BadInput(f"{what} must be a tensor {wanted}, got {_describe(y)}")
     if y.numel() == 0:
         raise BadInput(f"{what} is empty: shape {tuple(y.shape)}")
-    y = y if y.is_floating_point() or y.is_complex() else y.float()
+    y = y.to(torch.complex64 if y.is_complex() else torch.float32)
     if not bool(torch.isfinite(y).all()):
         count = int((~torch.isfinite(y)).sum())
         raise BadInput(f"{what} holds {count} NaN or infinite values; only finite numbers are accepted")
@@ -184,4 +202,4 @@ def relative_norm(difference: Tensor, reference: Tensor) -> Tensor:
 
 
 def _describe(y: Any) -> str:
-    return f"shape {tuple(y.shape)}" if isinstance(y, Tensor) else f"a {type(y).__name__}"
+    return f"{y.dtype} of shape {tuple(y.shape)}" if isinstance(y, Tensor) else f"a {type(y).__name__}"

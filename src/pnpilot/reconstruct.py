@@ -28,7 +28,7 @@ def rollout(problem: Problem, solver: Solver, denoise: Denoise, policy: Policy) 
         state = _keep_stopped(active, moved, state) if policy.stops and t > 0 else moved
         iterations = iterations + action.iterations * active
         ran, active = active, active & ~action.stop & (t + 1 < policy.decisions)
-        yield Step(solver.output(state), state, action, ran, active, iterations)
+        yield Step(problem.image(solver.output(state)), state, action, ran, active, iterations)
         # Only a policy that can stop needs the look at the device that this costs.
         if policy.stops and not bool(active.any()):
             return

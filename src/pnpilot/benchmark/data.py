@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -17,6 +18,12 @@ def dataset_folder(data: Path, name: str) -> Path:
         if folder.is_dir():
             return folder
     raise BadInput(f"no test set {name!r} in {data}: looked for {data / name} and {data / 'test' / name}")
+
+
+def check_datasets(data: Path, names: Sequence[str]) -> None:
+    """Refuse missing or empty test sets before any work is done."""
+    for name in names:
+        image_paths(dataset_folder(data, name))
 
 
 def load_dataset(data: Path, name: str, size: int, images: int | None = None) -> tuple[list[str], Tensor]:

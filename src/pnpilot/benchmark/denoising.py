@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from ..denoisers import DENOISERS, Denoiser, build_denoiser
+from ..denoisers import DENOISERS, Denoiser
 from ..io.images import image_paths, read_image
 from ..metrics import psnr, ssim
 from ..weights import has_weights
@@ -27,18 +27,16 @@ def shipped() -> list[str]:
 
 
 def bench_denoisers(
-    names: Sequence[str],
+    denoisers: Mapping[str, Denoiser],
     data: Path,
     results: Results,
     *,
     datasets: Sequence[str] = DATASETS,
     images: int | None = None,
-    device: str | torch.device = "cpu",
     tick: Callable[[str], Any] = lambda _: None,
 ) -> None:
     """Denoise every test set at every level; `tick` hears of each finished cell."""
-    for name in names:
-        denoiser = build_denoiser(name).to(device)
+    for name, denoiser in denoisers.items():
         extra = {key: round(value, 3) for key, value in complexity(denoiser).items()}
         for dataset in datasets:
             folder = dataset_folder(data, dataset)
@@ -52,11 +50,10 @@ def denoise_folder(
     denoiser: Denoiser, folder: Path, sigma: float, *, seed: int = 0, images: int | None = None
 ) -> Iterator[dict[str, Any]]:
     """Scores of one image after the other at noise level sigma (0-255 scale); noise depends on seed and position."""
-    device = next((parameter.device for parameter in denoiser.parameters()), torch.device("cpu"))
     for index, path in enumerate(image_paths(folder)[:images]):
         truth = read_image(path)[None]
         generator = torch.Generator().manual_seed(1000 * seed + index)
-        noisy = (truth + sigma / 255 * torch.randn(truth.shape, generator=generator)).to(device)
+        noisy = (truth + sigma / 255 * torch.randn(truth.shape, generator=generator)).to(denoiser.device)
         start = time.perf_counter()
         with torch.inference_mode():
             clean = denoiser(noisy, sigma / 255).cpu()
@@ -73,7 +70,7 @@ def mean_psnr(denoiser: Denoiser, folder: Path, sigma: float) -> float:
 
 def complexity(denoiser: Denoiser, size: int = 128) -> dict[str, float]:
     """Parameters (millions) and GFLOP (a multiply-add counts two) for one size × size image."""
-    image = torch.zeros(1, 1, size, size, device=next(denoiser.parameters()).device)
+    image = torch.zeros(1, 1, size, size, device=denoiser.device)
     with torch.no_grad(), FlopCounterMode(display=False) as counter:
         denoiser(image, 0.1)
     return {

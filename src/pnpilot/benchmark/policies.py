@@ -14,22 +14,24 @@ from torch import Tensor
 from ..denoisers import Denoiser
 from ..errors import UnknownName
 from ..metrics import psnr, ssim
-from ..policies import Policy, build_policy
+from ..policies import POLICIES, Policy, build_policy
 from ..policies.oracle import Oracle, Surface
 from ..problem import Hints, Problem
-from ..reconstruct import rollout
-from ..solvers import Solver
+from ..reconstruct import check_fit, rollout
+from ..solvers import Solver, build_solver
 from ..tasks import Setting, Task, open_problem
 from ..types import Denoise
 from .data import load_dataset
 from .results import Results
 
-DATASETS = ("brain50", "medical4")
-HANDMADE = ("fixed", "schedule", "dpir", "ircnn")
-SEARCHED = ("fixed-optimal", "oracle")
 START = "zero-filled"
-METHODS = (START, *(name + star for name in (*HANDMADE, *SEARCHED) for star in ("", "*")))
 SIZE = 128
+
+
+def method_names() -> list[str]:
+    """The start, then every registered policy, plain and with a perfect stop; those that see the truth come last."""
+    policies = sorted(POLICIES, key=lambda name: POLICIES[name].needs_truth)
+    return [START, *(name + star for name in policies for star in ("", "*"))]
 
 
 @dataclass
@@ -37,7 +39,7 @@ class Bench:
     """What stays the same over the whole table."""
 
     task: Task
-    solver: Solver
+    solver: str
     denoiser: Denoiser
     seed: int = 0
     batch: int = 16
@@ -58,28 +60,27 @@ def bench_policies(
     data: Path,
     results: Results,
     *,
-    datasets: Sequence[str] = DATASETS,
-    methods: Sequence[str] = METHODS,
-    settings: Sequence[str] | None = None,
+    datasets: Sequence[str],
+    methods: Sequence[str],
+    settings: Sequence[Setting],
     images: int | None = None,
     tick: Callable[[str], Any] = lambda _: None,
 ) -> None:
     """Fill the table, dataset by dataset, setting by setting; `tick` hears of each finished cell."""
-    device = next(bench.denoiser.parameters()).device
     for dataset in datasets:
         names, truth = load_dataset(data, dataset, SIZE, images)
-        for setting in choose_settings(bench.task, settings):
-            for method, scores in _cells(bench, truth.to(device), setting, methods):
+        for setting in settings:
+            for method, scores in _cells(bench, truth.to(bench.denoiser.device), setting, methods):
                 results.add(
                     dataset, setting.label, method, [{"image": n, **s} for n, s in zip(names, scores, strict=True)]
                 )
                 tick(f"{dataset} {setting.label} {method}")
 
 
-def choose_settings(task: Task, labels: Sequence[str] | None) -> list[Setting]:
-    """The settings with these labels, or all of the task's."""
+def choose_settings(task: Task, labels: Sequence[str]) -> list[Setting]:
+    """The settings with these labels, or all of the task's if there are none."""
     known = {setting.label: setting for setting in task.settings}
-    for label in labels or ():
+    for label in labels:
         if label not in known:
             raise UnknownName(f"unknown setting {label!r}; known: {', '.join(map(repr, known))}")
     return [known[label] for label in labels] if labels else list(known.values())
@@ -91,23 +92,26 @@ def _cells(
 ) -> Iterator[tuple[str, list[dict[str, Any]]]]:
     y, physics = bench.task.simulate(truth, setting, bench.seed)
     problem = open_problem(y, physics, Hints(peak=1.0))
-    denoise = problem.prior(bench.denoiser)
+    solver, denoise = build_solver(bench.solver, problem.offers), problem.prior(bench.denoiser)
+    check_fit(problem, solver)
     if START in methods:
-        yield START, _scores(problem.x0(), truth, torch.zeros(len(truth)), 0.0)
-    for name in HANDMADE:
-        if name in methods or name + "*" in methods:
-            run = run_policy(problem, bench.solver, denoise, build_policy(name, bench.solver), truth, bench.batch)
-            yield from ((row, scores) for row, scores in _pair(name, run, truth) if row in methods)
-    surface = Surface(problem, bench.solver, denoise, truth, batch=bench.batch)
-    for name in SEARCHED:
-        for star in ("", "*"):
-            if name + star not in methods:
-                continue
-            policy = build_policy(name, bench.solver, best_stop=bool(star))
-            assert isinstance(policy, Oracle)
+        start = time.perf_counter()
+        image = problem.x0()
+        yield START, _scores(image, truth, torch.zeros(len(truth)), (time.perf_counter() - start) / len(truth))
+    surface = Surface(problem, solver, denoise, truth, batch=bench.batch)
+    runs: dict[str, Run] = {}
+    for method in methods:
+        name, starred = method.removesuffix("*"), method.endswith("*")
+        if name == START:
+            continue
+        policy = build_policy(name, solver)
+        if isinstance(policy, Oracle):
+            policy.best_stop = starred
             policy.search(surface)
-            run = run_policy(problem, bench.solver, denoise, policy, truth, len(truth))
-            yield name + star, dict(_pair(name, run, truth))[name + star]
+            run = run_policy(problem, solver, denoise, policy, truth, len(truth))
+        else:
+            run = runs[name] = runs.get(name) or run_policy(problem, solver, denoise, policy, truth, bench.batch)
+        yield method, _best_scores(run, policy, truth) if starred else _last_scores(run, policy, truth)
 
 
 def run_policy(problem: Problem, solver: Solver, denoise: Denoise, policy: Policy, truth: Tensor, batch: int) -> Run:
@@ -135,11 +139,14 @@ def run_policy(problem: Problem, solver: Solver, denoise: Denoise, policy: Polic
     )
 
 
-def _pair(name: str, run: Run, truth: Tensor) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    iterations = torch.full((len(truth),), 30.0)
-    yield name, _scores(run.last, truth, iterations, run.seconds)
-    share = run.best_iteration.float().mean().item() / 30
-    yield name + "*", _scores(run.best, truth, run.best_iteration.float(), run.seconds * share)
+def _last_scores(run: Run, policy: Policy, truth: Tensor) -> list[dict[str, Any]]:
+    return _scores(run.last, truth, torch.full((len(truth),), float(policy.decisions)), run.seconds)
+
+
+def _best_scores(run: Run, policy: Policy, truth: Tensor) -> list[dict[str, Any]]:
+    # A perfect stop cannot be run, so its time is the share of the iterations it would have taken.
+    share = run.best_iteration.float().mean().item() / policy.decisions
+    return _scores(run.best, truth, run.best_iteration.float(), run.seconds * share)
 
 
 def _scores(image: Tensor, truth: Tensor, iterations: Tensor, seconds: float) -> list[dict[str, Any]]:

@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from .. import __version__
+from ..errors import require
 from ..io.files import writable_folder, write_json
 
 COLUMNS = ("psnr", "ssim", "iterations", "seconds")
@@ -25,6 +26,7 @@ class Results:
     def __init__(self, path: Path | None, seed: int) -> None:
         self.path = path
         if path is not None:
+            require(not path.is_dir(), f"{path} is a folder; results go to a file")
             writable_folder(path.parent)
         self.content: dict[str, Any] = {
             "command": shlex.join(["pnpilot", *sys.argv[1:]]),
@@ -54,7 +56,9 @@ class Results:
         return self.content["rows"][-1]
 
     def show(self, console: Console) -> None:
-        """Print the table."""
+        """Print the table, if there is any."""
+        if not self.content["rows"]:
+            return
         table = Table(box=None, header_style="bold")
         for name in ("dataset", "setting", "method"):
             table.add_column(name)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ..errors import BadInput
+from ..errors import BadInput, BadWeights
 from ..registry import Registry
 
 Module = TypeVar("Module", bound=nn.Module)
@@ -25,11 +26,18 @@ class Denoiser(nn.Module):
     multiple: int = 1
     """Height and width must be multiples of this for `residual`; other sizes are padded and cropped."""
     differentiable: bool = True
+    needs_weights: bool = False
+    """Whether it is of no use before it is trained."""
 
     @classmethod
     def example(cls) -> Denoiser:
         """An instance to try things on; adapters that need an argument choose a small one."""
         return cls()
+
+    @property
+    def device(self) -> torch.device:
+        """Where its weights are."""
+        return next((parameter.device for parameter in self.parameters()), torch.device("cpu"))
 
     def residual(self, x: Tensor, sigma: Tensor) -> Tensor:
         """What to add to x (N, 1, H, W) to remove noise of level sigma (N, 1, 1, 1)."""
@@ -65,11 +73,16 @@ def freeze(module: Module) -> Module:
 DENOISERS: Registry[Denoiser] = Registry("denoiser", __package__)
 
 
-def build_denoiser(name: str, *, pretrained: bool = True, **options: Any) -> Denoiser:
-    """The denoiser of that name, frozen, with its shipped weights where it has some."""
+def build_denoiser(name: str, *, weights: Path | None = None, **options: Any) -> Denoiser:
+    """The denoiser of that name, frozen, with its shipped weights or those in the folder `weights`."""
     from ..weights import has_weights, load_weights
 
     denoiser = DENOISERS[name](**options)
-    if pretrained and has_weights(name):
-        load_weights(denoiser, name)
+    if weights is not None or has_weights(name):
+        load_weights(denoiser, name, weights)
+    elif denoiser.needs_weights:
+        raise BadWeights(
+            f"no weights ship for the denoiser {name!r}: train it with `pnpilot train denoiser {name}` "
+            "and pass the folder it writes as weights"
+        )
     return freeze(denoiser)

@@ -36,6 +36,8 @@ class Compact(Denoiser):
     No layer has a bias, so scaling the image and the noise level scales the result: D(c·x, c·σ) = c·D(x, σ).
     """
 
+    needs_weights = True
+
     def __init__(self, widths: tuple[int, ...] = (64, 112, 160, 224), blocks: int = 3) -> None:
         super().__init__()
         self.multiple = 2 ** len(widths)

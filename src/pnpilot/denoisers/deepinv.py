@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor, nn
 
 from ..errors import BadInput
@@ -10,7 +11,7 @@ from .base import DENOISERS, Denoiser, freeze
 
 @DENOISERS.register("deepinv")
 class DeepinvDenoiser(Denoiser):
-    """Adapter for any deepinv denoiser of one grey channel: DeepinvDenoiser(deepinv.models.DRUNet(1, 1))."""
+    """Adapter for any deepinv denoiser, grey or colour: DeepinvDenoiser(deepinv.models.DRUNet(1, 1))."""
 
     def __init__(self, model: nn.Module | None = None, *, differentiable: bool = True) -> None:
         super().__init__()
@@ -18,6 +19,7 @@ class DeepinvDenoiser(Denoiser):
             raise BadInput("the deepinv adapter wraps a model: DeepinvDenoiser(deepinv.models.DRUNet(1, 1))")
         self.model = freeze(model)
         self.differentiable = differentiable
+        self.channels = self._channels_of_model()
 
     @classmethod
     def example(cls) -> DeepinvDenoiser:
@@ -27,5 +29,19 @@ class DeepinvDenoiser(Denoiser):
         return cls(DRUNet(in_channels=1, out_channels=1, nc=(8, 8, 8, 8), nb=1, pretrained=None))
 
     def residual(self, x: Tensor, sigma: Tensor) -> Tensor:
-        """What the model takes away."""
-        return self.model(x, sigma.flatten()) - x
+        """What the model takes away; a colour model sees the image in all channels, and their mean counts."""
+        return self.model(x.expand(-1, self.channels, -1, -1), sigma.flatten()).mean(1, keepdim=True) - x
+
+    def _channels_of_model(self) -> int:
+        device, reasons = self.device, []
+        for channels in (1, 3):
+            try:
+                with torch.no_grad():
+                    self.model(
+                        torch.full((1, channels, 64, 64), 0.5, device=device), torch.tensor([0.1], device=device)
+                    )
+            except (RuntimeError, ValueError, TypeError, AssertionError) as error:
+                reasons.append(str(error).splitlines()[0])
+            else:
+                return channels
+        raise BadInput(f"{type(self.model).__name__} denoises neither grey nor colour images: {'; '.join(reasons)}")

@@ -22,6 +22,8 @@ def _three_convs(inputs: int, width: int) -> nn.Sequential:
 class UNet(Denoiser):
     """The paper's residual U-Net with noise map: 11.8 M parameters, to be trained."""
 
+    needs_weights = True
+
     def __init__(self, widths: tuple[int, ...] = (32, 64, 128, 256, 512)) -> None:
         super().__init__()
         self.multiple = 2 ** (len(widths) - 1)

@@ -28,12 +28,20 @@ def read_grey(path: Path, size: int | None = None) -> np.ndarray:
     """A uint8 image (H, W), resized to size × size by bicubic interpolation if asked."""
     try:
         with Image.open(path) as file:
-            image = file.convert("L")
+            image = _eight_bit(file, path)
     except (OSError, UnidentifiedImageError) as error:
         raise BadInput(f"{path} is not a readable image: {error}") from error
     if size is not None and image.size != (size, size):
         image = image.resize((size, size), Image.Resampling.BICUBIC)
     return np.asarray(image)
+
+
+def _eight_bit(image: Image.Image, path: Path) -> Image.Image:
+    if image.mode.startswith("I;16"):
+        return Image.fromarray((np.asarray(image).astype(np.float32) / 257).round().astype(np.uint8))
+    if image.mode in ("I", "F"):  # Pillow would clip them
+        raise BadInput(f"{path} has pixels of type {image.mode}; images of 8 or 16 bits are accepted")
+    return image.convert("L")
 
 
 def read_image(path: Path, size: int | None = None) -> Tensor:

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..errors import BadInput, UnknownName
-from ..problem import Problem
+from ..errors import BadInput, UnknownName, require
+from ..problem import Problem, one_each
 from ..registry import Registry
 from ..solvers import Solver
 from ..types import Action, Denoise
@@ -27,6 +27,7 @@ class Policy(ABC):
     """How many decisions it takes at most."""
 
     def __init__(self, solver: Solver, iterations: int = 30) -> None:
+        require(iterations >= 1, f"a policy takes at least one iteration, got {iterations}")
         self.solver = solver
         self.decisions = iterations
 
@@ -39,12 +40,9 @@ class Policy(ABC):
 
     def constant(self, problem: Problem, **values: Tensor | float) -> Action:
         """An action of one iteration that sets these parameters, leaves others at their default, and goes on."""
-        chosen = {name: values.get(name, limits.default) for name, limits in self.solver.params.items()}
-        params = {
-            name: torch.as_tensor(v, device=problem.y.device).expand(len(problem))[:, None]
-            for name, v in chosen.items()
-        }
-        return Action(params, stop=~problem.all_active())
+        like = problem.units.peak
+        chosen = {n: one_each(values.get(n, limits.default), like, n) for n, limits in self.solver.params.items()}
+        return Action({name: value[:, None] for name, value in chosen.items()}, stop=~problem.all_active())
 
 
 POLICIES: Registry[Policy] = Registry("policy", __package__)
@@ -62,6 +60,7 @@ def checked_parameters(solver: Solver, values: dict[str, Any]) -> dict[str, Any]
             known = ", ".join(solver.params)
             raise UnknownName(f"the solver {solver.name!r} has no parameter {name!r}; it has: {known}")
         limits, numbers = solver.params[name], torch.as_tensor(value)
-        if not bool((torch.isfinite(numbers) & (numbers >= limits.low)).all()):
-            raise BadInput(f"{name} must be a number of at least {limits.low:g}, got {value}")
+        # A little over the upper end is rounding.
+        if not bool((torch.isfinite(numbers) & (numbers >= limits.low) & (numbers <= 1.001 * limits.high)).all()):
+            raise BadInput(f"{name} must be a number from {limits.low:g} to {limits.high:g}, got {value}")
     return values

@@ -18,7 +18,7 @@ from .fixed import Fixed
 
 COARSE, REFINEMENTS = 6, 3
 """Points per axis of the first grid; how often it is refined around the best."""
-SEARCHED = {"sigma": (3 / 255, 70 / 255), "mu": (1e-3, 3.0), "tau": (0.1, 2.0), "beta": (0.05, 2.0), "lam": (0.02, 2.0)}
+SEARCHED = {"sigma": (3 / 255, 70 / 255), "mu": (1e-3, 1.0), "tau": (0.1, 2.0), "beta": (0.05, 2.0), "lam": (0.02, 2.0)}
 """Where to look for the best value of a parameter; others are searched over their own range."""
 
 
@@ -102,7 +102,8 @@ class Oracle(Policy):
         for _ in range(REFINEMENTS):
             spacing = spacing / 2
             points = (self._best(points, surface) + around[:, None] * spacing).clamp(low, high)
-        self.values = dict(zip(names, self._best(points, surface).exp().T.to(surface.truth), strict=True))
+        best = self._best(points, surface)[: 1 if self.shared else None]
+        self.values = dict(zip(names, best.exp().T.to(surface.truth), strict=True))
 
     def _best(self, points: Tensor, surface: Surface) -> Tensor:
         curves = surface.curves(points)
@@ -120,13 +121,18 @@ class FixedOptimal(Oracle):
 
 
 class BestStop(Policy):
-    """Another policy, stopped for each image where its PSNR is highest: the starred rows of the paper."""
+    """Another policy, stopped for each image where its PSNR is highest: the starred rows of the paper.
+
+    A policy that searches then searches for the best PSNR over the iterations, not for the last.
+    """
 
     needs_truth = True
     stops = True
 
     def __init__(self, inner: Policy) -> None:
         super().__init__(inner.solver, inner.decisions)
+        if isinstance(inner, Oracle):
+            inner.best_stop = True
         self.inner = inner
         self.last = torch.empty(0)
 

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..errors import Incompatible
+from ..errors import Incompatible, require
 from ..problem import Problem
 from ..solvers import Solver
 from ..types import Action
@@ -37,6 +37,7 @@ class Schedule(Policy):
         super().__init__(solver, iterations)
         self.last = self.last if last is None else last
         self.weight = self.weight if weight is None else weight
+        require(self.last > 0 < self.weight, f"a schedule needs positive constants, got {self.last} and {self.weight}")
 
     def __call__(self, problem: Problem, state: Any, t: int) -> Action:  # noqa: ARG002
         """The parameters of iteration t."""

@@ -51,4 +51,5 @@ class AMP(Solver):
 
 @lru_cache(maxsize=8)
 def _probe(shape: tuple[int, ...], device: torch.device) -> Tensor:
-    return torch.randn(1, *shape, generator=torch.Generator().manual_seed(0)).to(device)
+    with torch.inference_mode(False):  # it outlives this call, which may be in inference mode
+        return torch.randn(1, *shape, generator=torch.Generator().manual_seed(0)).to(device)

@@ -20,7 +20,7 @@ SIGMA = Range(0.0, 70 / 255, 15 / 255, unit=1 / 255)
 MU = Range(1e-4, 1.0, 0.1)
 """Penalty. Zero would leave what the data do not see undefined."""
 TAU = Range(0.0, 2.0, 1.0)
-"""Step size, in units of the largest one that is safe for a gradient step of length 1/L."""
+"""Step size of a gradient step; operators have norm one, so everything under 2 is stable."""
 
 
 class Solver(ABC):
@@ -68,8 +68,10 @@ class SplitSolver(Solver):
 SOLVERS: Registry[Solver] = Registry("solver", __package__)
 
 
-def build_solver(name: str) -> Solver:
-    """The solver of that name."""
+def build_solver(name: str, offers: frozenset[str] = frozenset({"prox"})) -> Solver:
+    """The solver of that name; "auto" is ADMM where the problem offers a prox, and inexact ADMM elsewhere."""
+    if name == "auto":
+        name = "admm" if "prox" in offers else "inexact-admm"
     return SOLVERS[name]()
 
 

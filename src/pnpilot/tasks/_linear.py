@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from deepinv.physics import DecomposablePhysics, Downsampling, LinearPhysics, Physics
+from deepinv.physics import DecomposablePhysics, Downsampling, LinearPhysics, Physics, ZeroNoise
 from deepinv.utils.mixins import MRIMixin
 from torch import Tensor
 
@@ -18,15 +18,15 @@ START_PENALTY = 1e-2
 
 
 class LinearProblem(Problem):
-    """y = Ax + noise for a deepinv linear physics; D(x) = ½‖Ax − y‖² / ‖A‖²."""
+    """y = Ax + noise for a deepinv linear physics, both divided by ‖A‖; D(x) = ½‖Ax − y‖²."""
 
-    per_image = ("y", "norm", "start", "measurements")
+    per_image = ("y", "gain", "start", "measurements")
 
-    def __init__(self, y: Tensor, units: Units, physics: LinearPhysics, norm: Tensor, start: Tensor) -> None:
+    def __init__(self, y: Tensor, units: Units, physics: LinearPhysics, gain: Tensor, start: Tensor) -> None:
         super().__init__(y, units)
-        self.physics, self.norm, self.start = physics, norm, start
+        self.physics, self.gain, self.start = physics, gain, start
         self.offers = frozenset({"grad", "linear"} | ({"prox"} if has_closed_form(physics) else set()))
-        self.measurements = torch.full_like(norm, y[0].numel())
+        self.measurements = (physics.A(_noise_like(start)) != 0).flatten(1).sum(1)
 
     @classmethod
     def of(cls, y: Tensor, physics: LinearPhysics, hints: Hints) -> LinearProblem:
@@ -34,39 +34,44 @@ class LinearProblem(Problem):
         y = checked_data(y, "the measurement")
         try:
             adjoint = physics.A_adjoint(y)
-        except (RuntimeError, ValueError, IndexError) as error:
+            gain = operator_norm(physics, adjoint)
+            start = _start(physics, y, adjoint, gain)
+        except (RuntimeError, ValueError, IndexError, AttributeError) as error:
             reason = str(error).splitlines()[0]
             raise BadInput(
                 f"data of shape {tuple(y.shape)} do not fit the {type(physics).__name__}: {reason}"
             ) from error
+        if adjoint.ndim != 4:
+            raise BadInput(f"images must be two-dimensional, these would have shape {tuple(adjoint.shape[2:])}")
         if not bool(adjoint.flatten(1).any(dim=1).all()):
             raise BadInput("the operator sees nothing of these data: are there zero samples in the mask?")
-        norm = squared_norm(physics, adjoint)
-        start = _start(physics, y, adjoint, norm)
-        units = Units.of(hints, _inside(physics, start), noise_of(physics), real=not isinstance(physics, MRIMixin))
-        return cls(units.scale(y), units, physics, norm, units.scale(start))
+        real = not isinstance(physics, MRIMixin)
+        units = Units.of(hints, _inside(physics, start), noise_of(physics), gain, real=real)
+        return cls(units.scale(y) / per_sample(gain, y), units, physics, gain, units.scale(start))
 
     def x0(self) -> Tensor:
         """Filtered back-projection, ridge solution or adjoint, whichever the operator has."""
         return _inside(self.physics, self.start)
 
     def A(self, x: Tensor) -> Tensor:
-        """The operator as it is; `grad` and `prox` carry the normalisation."""
-        return self.physics.A(_outside(self.physics, x))
+        """The operator over its norm."""
+        y = self.physics.A(_outside(self.physics, x))
+        return y / per_sample(self.gain, y)
 
     def A_adjoint(self, y: Tensor) -> Tensor:
-        """Its adjoint over ‖A‖²."""
+        """Its adjoint."""
         adjoint = self.physics.A_adjoint(y)
-        return _inside(self.physics, adjoint / per_sample(self.norm, adjoint))
+        return _inside(self.physics, adjoint / per_sample(self.gain, adjoint))
 
     def grad(self, x: Tensor) -> Tensor:
-        """Aᴴ(Ax − y) / ‖A‖²."""
+        """Aᴴ(Ax − y)."""
         return self.A_adjoint(self.A(x) - self.y)
 
     def prox(self, v: Tensor, mu: Tensor) -> Tensor:
         """deepinv's closed form, whose γ is 1/(μ‖A‖²)."""
-        gamma = per_sample(1 / (mu * self.norm), v)  # (B,) would broadcast along the width there
-        return _inside(self.physics, self.physics.prox_l2(_outside(self.physics, v), self.y, gamma=gamma))
+        gamma = per_sample(1 / (mu * self.gain.square()), v)  # (B,) would broadcast along the width there
+        data = self.y * per_sample(self.gain, self.y)
+        return _inside(self.physics, self.physics.prox_l2(_outside(self.physics, v), data, gamma=gamma))
 
     def misfit(self, x: Tensor) -> Tensor:
         """‖Ax − y‖ / ‖y‖."""
@@ -101,31 +106,31 @@ def has_closed_form(physics: Physics) -> bool:
 
 
 def noise_of(physics: Physics) -> Any:
-    """The Gaussian noise level that a physics declares, or None."""
-    return getattr(physics.noise_model, "sigma", None)
+    """The noise level that a physics declares, or None; deepinv's default is no noise."""
+    return 0.0 if isinstance(physics.noise_model, ZeroNoise) else getattr(physics.noise_model, "sigma", None)
 
 
-def squared_norm(physics: LinearPhysics, like: Tensor, iterations: int = 20) -> Tensor:
-    """‖A‖² for each image of a batch (B,), by power iteration from a fixed start."""
-    x = torch.randn(like[:1].shape, generator=torch.Generator().manual_seed(0)).to(like).expand_as(like)
-    norm = x.new_ones(like.shape[0])
+def operator_norm(physics: LinearPhysics, like: Tensor, iterations: int = 20) -> Tensor:
+    """‖A‖ for each image of a batch (B,), by power iteration from a fixed start."""
+    x, squared = _noise_like(like), like.real.new_ones(like.shape[0])
     with torch.no_grad():
         for _ in range(iterations):
-            x = physics.A_adjoint_A(x / per_sample(norm, x))
-            norm = x.flatten(1).norm(dim=1).clamp_min(1e-12)
-    return norm
+            x = physics.A_adjoint_A(x / per_sample(squared, x))
+            squared = x.flatten(1).norm(dim=1).clamp_min(1e-12)
+    return squared.sqrt()
 
 
-def _start(physics: LinearPhysics, y: Tensor, adjoint: Tensor, norm: Tensor) -> Tensor:
+def _noise_like(image: Tensor) -> Tensor:
+    one = torch.randn(image[:1].shape, generator=torch.Generator().manual_seed(0))
+    return one.to(image).expand_as(image)
+
+
+def _start(physics: LinearPhysics, y: Tensor, adjoint: Tensor, gain: Tensor) -> Tensor:
+    squared = per_sample(gain.square(), adjoint)
     with torch.no_grad():
-        if isinstance(physics, MRIMixin):
-            return adjoint / per_sample(norm, adjoint)
-        if has_closed_form(physics):
-            gamma = per_sample(1 / (START_PENALTY * norm), adjoint)
-            return physics.prox_l2(torch.zeros_like(adjoint), y, gamma=gamma)
-        if hasattr(physics, "fbp"):
-            return physics.fbp(y)
-        return adjoint / per_sample(norm, adjoint)
+        if not isinstance(physics, MRIMixin) and has_closed_form(physics):
+            return physics.prox_l2(torch.zeros_like(adjoint), y, gamma=1 / (START_PENALTY * squared))
+        return physics.fbp(y) if hasattr(physics, "fbp") else adjoint / squared
 
 
 def _inside(physics: Physics, image: Tensor) -> Tensor:
@@ -133,9 +138,7 @@ def _inside(physics: Physics, image: Tensor) -> Tensor:
 
 
 def _outside(physics: Physics, image: Tensor) -> Tensor:
-    if not isinstance(physics, MRIMixin):
-        return image.real if image.is_complex() else image
-    return to_two_channels(image)
+    return to_two_channels(image) if isinstance(physics, MRIMixin) else image
 
 
 def to_two_channels(image: Tensor) -> Tensor:

@@ -33,6 +33,8 @@ class Task(ABC):
 
     name: str
     settings: Sequence[Setting]
+    datasets: Sequence[str] = ("set12",)
+    """The test sets of its benchmark."""
 
     @abstractmethod
     def physics(self, setting: Setting, height: int, width: int, generator: torch.Generator) -> Physics:

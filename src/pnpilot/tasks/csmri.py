@@ -8,7 +8,7 @@ import torch
 from deepinv.physics import MRI, GaussianNoise, Physics
 from torch import Tensor
 
-from ..errors import BadInput
+from ..errors import require
 from ..problem import Hints, Problem, Units, checked_data, relative_norm
 from ..types import per_sample
 from ._linear import noise_of, to_two_channels
@@ -20,17 +20,17 @@ from .base import TASKS, Setting, Task
 class CSMRI(Task):
     """Compressed-sensing MRI, single coil: y = M(Fx + noise)."""
 
+    datasets = ("brain50", "medical4")
+
     def __init__(self) -> None:
         self.settings = [self.setting(factor, sigma) for factor in (2, 4, 8) for sigma in (5, 10, 15)]
 
     @staticmethod
     def setting(acceleration: float = 4, sigma: float = 15, mask: str | Tensor = "radial") -> Setting:
-        """Noise level sigma on the 0-255 scale, per real and imaginary part; a mask by name or a centred tensor."""
-        if not sigma >= 0:
-            raise BadInput(f"the noise level must be zero or more, got {sigma}")
-        prefix = (
-            "" if isinstance(mask, str) and mask == "radial" else f"{mask} " if isinstance(mask, str) else "own mask "
-        )
+        """Noise level sigma on the 0-255 scale, per real and imaginary part; a mask by name or centred (H, W)."""
+        require(sigma >= 0, f"the noise level must be zero or more, got {sigma}")
+        named = mask if isinstance(mask, str) else "own mask"
+        prefix = "" if named == "radial" else f"{named} "
         values = {"acceleration": acceleration, "sigma": sigma, "mask": mask}
         return Setting(f"{prefix}x{acceleration:g} sigma={sigma:g}", values)
 
@@ -39,11 +39,10 @@ class CSMRI(Task):
         mask = setting["mask"]
         if isinstance(mask, str):
             mask = build_mask(mask, height, width, setting["acceleration"], generator)
-        elif tuple(mask.shape[-2:]) != (height, width):
-            raise BadInput(
-                f"the mask is {mask.shape[-2]}×{mask.shape[-1]}, the image {height}×{width}: they must agree"
-            )
-        return MRI(mask=mask.float(), noise_model=GaussianNoise(setting["sigma"] / 255, rng=generator))
+        mask = torch.as_tensor(mask).float()
+        sizes = f"the mask is {tuple(mask.shape)}, the image {(height, width)}: they must agree"
+        require(mask.shape == (height, width), sizes)
+        return MRI(mask=mask, noise_model=GaussianNoise(setting["sigma"] / 255, rng=generator))
 
     def merge(self, physics: Sequence[Physics]) -> MRI:
         """A mask per image."""
@@ -60,14 +59,16 @@ class CSMRI(Task):
     def problem(self, y: Tensor, physics: MRI, hints: Hints) -> MaskedFourier:
         """The fast path: everything about centring is folded into mask and data once."""
         y = checked_data(y, "k-space", channels=2)
-        mask = physics.mask[:, :1].to(y)
-        if mask.shape[-2:] != y.shape[-2:] or mask.shape[0] not in (1, y.shape[0]):
-            raise BadInput(f"the mask has shape {tuple(physics.mask.shape)}, k-space {tuple(y.shape)}: they must agree")
-        if not bool(mask.flatten(1).any(dim=1).all()):
-            raise BadInput("the mask samples nothing: at least one entry must be non-zero")
-        mask = mask.expand(y.shape[0], -1, -1, -1)
-        kspace = torch.complex(y[:, :1], y[:, 1:]) * (mask != 0)
-        units = Units.of(hints, _centred_ifft2(mask * kspace), noise_of(physics), real=True)
+        both = physics.mask.to(y)
+        sizes = f"the mask has shape {tuple(both.shape)}, k-space {tuple(y.shape)}: they must agree"
+        require(both.shape[-2:] == y.shape[-2:] and both.shape[0] in (1, len(y)), sizes)
+        require(torch.equal(both[:, :1], both[:, 1:]), "the mask must be the same for real and imaginary part")
+        mask = both[:, :1].expand(len(y), -1, -1, -1)
+        gain = mask.abs().amax((1, 2, 3))
+        require(bool((gain > 0).all()), "the mask samples nothing: at least one entry must be non-zero")
+        mask = mask / per_sample(gain, mask)
+        kspace = torch.complex(y[:, :1], y[:, 1:]) / per_sample(gain, y) * (mask != 0)
+        units = Units.of(hints, _centred_ifft2(mask * kspace), noise_of(physics), gain, real=True)
         unshifted = torch.fft.fft2(_centred_ifft2(units.scale(kspace)), norm="ortho")
         return MaskedFourier(unshifted, units, torch.fft.ifftshift(mask, dim=(-2, -1)))
 

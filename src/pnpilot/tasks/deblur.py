@@ -6,6 +6,7 @@ import torch
 from deepinv.physics import BlurFFT, GaussianNoise
 from deepinv.physics.functional import gaussian_blur
 
+from ..errors import require
 from .base import TASKS, Setting, Task
 
 
@@ -19,6 +20,8 @@ class Deblur(Task):
     @staticmethod
     def setting(width: float = 1.6, sigma: float = 2.55) -> Setting:
         """Width of the kernel in pixels; noise level on the 0-255 scale."""
+        require(width > 0, f"the kernel must have a positive width, got {width}")
+        require(sigma >= 0, f"the noise level must be zero or more, got {sigma}")
         return Setting(f"width={width:g} sigma={sigma:g}", {"width": width, "sigma": sigma})
 
     def physics(self, setting: Setting, height: int, width: int, generator: torch.Generator) -> BlurFFT:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import torch
 from deepinv.physics import GaussianNoise, Inpainting, Physics
 
+from ..errors import require
 from .base import TASKS, Setting, Task
 
 
@@ -20,6 +21,8 @@ class InpaintingTask(Task):
     @staticmethod
     def setting(kept: float = 0.5, sigma: float = 5) -> Setting:
         """Share of pixels kept; noise level on the 0-255 scale."""
+        require(0 < kept <= 1, f"the share of pixels kept must be over 0 and at most 1, got {kept}")
+        require(sigma >= 0, f"the noise level must be zero or more, got {sigma}")
         return Setting(f"kept={kept:g} sigma={sigma:g}", {"kept": kept, "sigma": sigma})
 
     def physics(self, setting: Setting, height: int, width: int, generator: torch.Generator) -> Inpainting:

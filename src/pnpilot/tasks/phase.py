@@ -10,7 +10,7 @@ import torch
 from deepinv.physics import NoiseModel, Physics
 from torch import Tensor
 
-from ..errors import BadInput
+from ..errors import require
 from ..problem import Hints, Problem, Units, checked_data, relative_norm
 from ..types import per_sample
 from ._linear import noise_of
@@ -25,9 +25,9 @@ class CodedDiffraction(Physics):
 
     def __init__(self, masks: Tensor, noise_model: NoiseModel | None = None, **kwargs: Any) -> None:
         super().__init__(noise_model=noise_model, **kwargs) if noise_model else super().__init__(**kwargs)
-        if masks.ndim not in (3, 4) or not masks.is_complex():
-            raise BadInput(f"masks must be complex (J, H, W) or (B, J, H, W), got {masks.dtype} {tuple(masks.shape)}")
-        self.register_buffer("masks", masks if masks.ndim == 4 else masks[None])
+        what = f"masks must be complex (J, H, W) or (B, J, H, W), got {masks.dtype} {tuple(masks.shape)}"
+        require(masks.ndim in (3, 4) and masks.is_complex(), what)
+        self.register_buffer("masks", (masks if masks.ndim == 4 else masks[None]).to(torch.complex64))
 
     def A(self, x: Tensor, **_: Any) -> Tensor:
         """Amplitudes (B, J, H, W) of an image (B, 1, H, W)."""
@@ -67,14 +67,16 @@ class ShotNoise(NoiseModel):
 class PhaseRetrieval(Task):
     """Coded-diffraction phase retrieval: amplitudes behind four random phase masks, with shot noise."""
 
+    datasets = ("phase12",)
+
     def __init__(self) -> None:
         self.settings = [self.setting(alpha) for alpha in (9, 27, 81)]
 
     @staticmethod
     def setting(alpha: float = 27, masks: int = 4) -> Setting:
         """Shot noise α for intensities on the 0-255 scale; masks are drawn anew for every image."""
-        if not alpha >= 0:
-            raise BadInput(f"the noise level alpha must be zero or more, got {alpha}")
+        require(alpha >= 0, f"the noise level alpha must be zero or more, got {alpha}")
+        require(masks >= 1, f"at least one mask is needed, got {masks}")
         return Setting(
             f"alpha={alpha:g}" if masks == 4 else f"{masks} masks alpha={alpha:g}", {"alpha": alpha, "masks": masks}
         )
@@ -97,15 +99,12 @@ class PhaseRetrieval(Task):
         """Amplitudes in units of the peak."""
         masks = physics.masks
         y = checked_data(y, "the amplitudes", channels=masks.shape[1])
-        if masks.shape[-2:] != y.shape[-2:] or masks.shape[0] not in (1, y.shape[0]):
-            raise BadInput(
-                f"the masks have shape {tuple(masks.shape)}, the amplitudes {tuple(y.shape)}: they must agree"
-            )
-        if bool((y < 0).any()):
-            raise BadInput("amplitudes cannot be negative")
+        sizes = f"the masks have shape {tuple(masks.shape)}, the amplitudes {tuple(y.shape)}: they must agree"
+        require(masks.shape[-2:] == y.shape[-2:] and masks.shape[0] in (1, len(y)), sizes)
+        require(bool((y >= 0).all()), "amplitudes cannot be negative")
         # The transform keeps energy, so the data tell the root mean square of the image; the peak is about twice that.
         estimate = 2 * y.square().mean((1, 2, 3), keepdim=True).sqrt()
-        units = Units.of(hints, estimate, noise_of(physics), real=True)
+        units = Units.of(hints, estimate, noise_of(physics), y.new_ones(len(y)), real=True)
         return AmplitudeProblem(units.scale(y), units, masks.expand(y.shape[0], -1, -1, -1))
 
 
@@ -134,5 +133,5 @@ class AmplitudeProblem(Problem):
         return relative_norm(fields(self.masks, x).abs() - self.y, self.y)
 
     def export(self, image: Tensor) -> Tensor:
-        """The real image in the user's units; complex if it was asked to be."""
-        return self.units.unscale(image.real if self.units.real and image.is_complex() else image)
+        """The image in the user's units."""
+        return self.units.unscale(image)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from deepinv.physics import Downsampling, GaussianNoise
 
-from ..errors import BadInput
+from ..errors import require
 from .base import TASKS, Setting, Task
 
 
@@ -19,12 +19,14 @@ class SuperResolution(Task):
     @staticmethod
     def setting(factor: int = 2, sigma: float = 2.55) -> Setting:
         """Subsampling per axis; noise level on the 0-255 scale."""
+        require(factor >= 1, f"the factor must be at least 1, got {factor}")
+        require(sigma >= 0, f"the noise level must be zero or more, got {sigma}")
         return Setting(f"factor={factor} sigma={sigma:g}", {"factor": factor, "sigma": sigma})
 
     def physics(self, setting: Setting, height: int, width: int, generator: torch.Generator) -> Downsampling:
         """Circular boundary, where the data step has a closed form."""
         factor = setting["factor"]
-        if height % factor or width % factor:
-            raise BadInput(f"super-resolution by {factor} needs height and width divisible by it, got {height}×{width}")
+        divisible = height % factor == 0 and width % factor == 0
+        require(divisible, f"super-resolution by {factor} needs sides divisible by it, got {height}×{width}")
         noise = GaussianNoise(setting["sigma"] / 255, rng=generator)
         return Downsampling((1, height, width), filter="bicubic", factor=factor, padding="circular", noise_model=noise)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from deepinv.physics import GaussianNoise, Tomography
 
-from ..errors import BadInput
+from ..errors import require
 from .base import TASKS, Setting, Task
 
 
@@ -19,12 +19,13 @@ class TomographyTask(Task):
     @staticmethod
     def setting(views: int = 60, sigma: float = 2.55) -> Setting:
         """Number of angles; noise level on the 0-255 scale of the normalised sinogram."""
+        require(views >= 1, f"at least one view is needed, got {views}")
+        require(sigma >= 0, f"the noise level must be zero or more, got {sigma}")
         return Setting(f"views={views} sigma={sigma:g}", {"views": views, "sigma": sigma})
 
     def physics(self, setting: Setting, height: int, width: int, generator: torch.Generator) -> Tomography:
         """Angles evenly over half a turn."""
-        if height != width:
-            raise BadInput(f"tomography needs square images, got {height}×{width}")
+        require(height == width, f"tomography needs square images, got {height}×{width}")
         angles = torch.arange(setting["views"]) * 180.0 / setting["views"]
         noise = GaussianNoise(setting["sigma"] / 255, rng=generator)
         with torch.random.fork_rng(devices=[]):  # deepinv finds the norm from a start it draws globally

@@ -24,14 +24,16 @@ def save_checkpoint(path: Path, modules: dict[str, Any], progress: dict[str, Any
     write_atomically(path, save(tensors, metadata={"progress": json.dumps(progress)}))
 
 
-def load_checkpoint(path: Path, modules: dict[str, Any]) -> dict[str, Any]:
-    """Restore what `save_checkpoint` wrote and return its numbers."""
+def load_checkpoint(path: Path, modules: dict[str, Any], expected: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Restore what `save_checkpoint` wrote and return its numbers; refuse those of a run with other arguments."""
     try:
         with safe_open(path, framework="pt") as file:
             tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 (not a dict)
             progress = json.loads(file.metadata()["progress"])
     except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
         raise BadInput(f"{path} is not a readable checkpoint ({error}); delete it to start anew") from error
+    if expected is not None and progress["args"] != expected:
+        raise BadInput(f"{path} belongs to a run with other settings; choose another folder or delete it")
     for name, module in modules.items():
         prefix = f"{name}/"
         _restore(module, {key[len(prefix) :]: value for key, value in tensors.items() if key.startswith(prefix)})

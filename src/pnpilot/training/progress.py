@@ -25,7 +25,13 @@ class ProgressLine:
         )
         self._bar = Progress(*columns, console=self.console, disable=not self.live)
         self._task = self._bar.add_task(title, total=1.0, words="")
+
+    def __enter__(self) -> ProgressLine:
         self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
 
     def update(self, share: float, words: str) -> None:
         """Move the bar."""
@@ -38,9 +44,3 @@ class ProgressLine:
         self.console.print(
             f"[{time.monotonic() - self._start:6.0f} s] {words}", markup=False, highlight=False, soft_wrap=True
         )
-
-    def done(self, words: str) -> None:
-        """Finish."""
-        self._bar.update(self._task, completed=1.0)
-        self._bar.stop()
-        self.say(words)

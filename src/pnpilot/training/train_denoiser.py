@@ -23,6 +23,7 @@ from ..denoisers import DENOISERS, Denoiser
 from ..denoisers.base import freeze
 from ..errors import BadInput
 from ..io.files import writable_folder
+from ..io.images import image_paths
 from ..metrics import psnr
 from ..weights import save_weights
 from .checkpoint import load_checkpoint, save_checkpoint
@@ -58,13 +59,14 @@ def train_denoiser(
     A run that was stopped goes on where its last checkpoint in `out` left it.
     """
     writable_folder(out)
+    test_sets = _test_sets(test)
     training, validation = read_split(Path(args.data), args.held_out, args.seed)
     patches = PatchSource(training, args.patch, device)
     generator = torch.Generator(device).manual_seed(args.seed)
 
     torch.manual_seed(args.seed)
     denoiser = DENOISERS[args.name]().to(device)
-    if not denoiser.differentiable or not any(True for _ in denoiser.parameters()):
+    if not denoiser.needs_weights:
         raise BadInput(f"the denoiser {args.name!r} has no weights to train")
     average = freeze(copy.deepcopy(denoiser))
     optimizer = torch.optim.AdamW(
@@ -74,48 +76,64 @@ def train_denoiser(
     parts = {"denoiser": denoiser, "average": average, "optimizer": optimizer, "generator": generator}
     checkpoint = out / "checkpoint.safetensors"
     step, clock = 0, Clock(args.minutes)
-    line = ProgressLine(f"train {args.name}")
-    if checkpoint.exists():
-        progress = load_checkpoint(checkpoint, parts)
-        if progress["args"] != asdict(args):
-            raise BadInput(f"{checkpoint} belongs to a run with other settings; choose another folder or delete it")
-        step, clock = progress["step"], Clock(args.minutes, progress["spent"])
-        line.say(f"resumed at step {step}, {clock.spent:.0f} s of {clock.budget:.0f} s spent")
 
     def save() -> None:
         save_checkpoint(checkpoint, parts, {"args": asdict(args), "step": step, "spent": clock.spent})
 
-    torch.backends.cudnn.benchmark = True  # all batches have one shape
-    saved = reported = time.monotonic()
-    reported_step, loss = step, torch.zeros(())
-    try:
-        while clock.share < 1:
-            for group in optimizer.param_groups:
-                group["lr"] = args.learning_rate * cosine(clock.share, step, args.warmup)
-            loss = _update(denoiser, optimizer, patches, generator, args)
-            with torch.no_grad():
-                rate = min(args.ema, (1 + step) / (10 + step))
-                torch._foreach_lerp_(list(average.parameters()), list(denoiser.parameters()), 1 - rate)
-            step += 1
-            if step % 20 == 0 and (now := time.monotonic()) - reported > line.interval:
-                speed = (step - reported_step) * args.batch / (now - reported)
-                line.update(clock.share, f"step {step}  loss {loss.item():.5f}  {speed:.0f} patches/s")
-                reported, reported_step = now, step
-            if time.monotonic() - saved > save_every:
-                save()
-                saved = time.monotonic()
-                line.say(f"step {step}: held-out PSNR at σ=50 {_held_out(average, validation, args, device):.2f} dB")
-    except KeyboardInterrupt:
+    with ProgressLine(f"train {args.name}") as line:
+        if checkpoint.exists():
+            progress = load_checkpoint(checkpoint, parts, asdict(args))
+            step, clock = progress["step"], Clock(args.minutes, progress["spent"])
+            line.say(f"resumed at step {step}, {clock.spent:.0f} s of {clock.budget:.0f} s spent")
+        torch.backends.cudnn.benchmark = True  # all batches have one shape
+        saved = reported = time.monotonic()
+        reported_step = step
+        try:
+            while clock.share < 1:
+                for group in optimizer.param_groups:
+                    group["lr"] = args.learning_rate * cosine(clock.share, step, args.warmup)
+                loss = _update(denoiser, optimizer, patches, generator, args)
+                _follow(average, denoiser, min(args.ema, (1 + step) / (10 + step)))
+                step += 1
+                if step % 20 == 0 and (now := time.monotonic()) - reported > line.interval:
+                    speed = (step - reported_step) * args.batch / (now - reported)
+                    line.update(clock.share, f"step {step}  loss {loss.item():.5f}  {speed:.0f} patches/s")
+                    reported, reported_step = now, step
+                if time.monotonic() - saved > save_every:
+                    save()
+                    saved = time.monotonic()
+                    score = _held_out(average, validation, args, device)
+                    line.say(f"step {step}: held-out PSNR at σ=50 {score:.2f} dB")
+        except KeyboardInterrupt:
+            save()
+            line.say(f"stopped at step {step}; the same command goes on from {checkpoint}")
+            raise
         save()
-        line.say(f"stopped at step {step}; the same command goes on from {checkpoint}")
-        raise
-    save()
-    torch.backends.cudnn.benchmark = False
-
-    card = _card(average, args, device, step, clock.spent, test)
-    save_weights(average, args.name, out, card)
-    line.done(f"{step} steps; weights in {out / args.name}.safetensors")
+        torch.backends.cudnn.benchmark = False
+        card = _card(average, args, device, step, clock.spent)
+        path = save_weights(average, args.name, out, card)
+        line.say(f"{step} steps; weights in {path}")
+        for folder in test_sets:
+            card["psnr"][folder.name] = {f"sigma={s}": round(mean_psnr(average, folder, s), 3) for s in (15, 25, 50)}
+            line.say(f"{folder.name}: {card['psnr'][folder.name]}")
+        save_weights(average, args.name, out, card)
     return card
+
+
+def _test_sets(test: Path | None) -> list[Path]:
+    if test is None:
+        return []
+    folders = sorted(folder for folder in test.iterdir() if folder.is_dir()) if test.is_dir() else []
+    if not folders:
+        raise BadInput(f"{test} has no subfolders with test images")
+    for folder in folders:
+        image_paths(folder)
+    return folders
+
+
+@torch.no_grad()
+def _follow(average: Denoiser, denoiser: Denoiser, rate: float) -> None:
+    torch._foreach_lerp_(list(average.parameters()), list(denoiser.parameters()), 1 - rate)
 
 
 def _update(
@@ -145,23 +163,16 @@ def _half_precision(device: torch.device) -> contextlib.AbstractContextManager[A
 
 @torch.inference_mode()
 def _held_out(denoiser: Denoiser, images: list[np.ndarray], args: DenoiserArgs, device: torch.device) -> float:
-    if not images:
-        return float("nan")
     side = args.patch
-    crops = np.stack([image[:side, :side] for image in images if min(image.shape) >= side])
-    clean = torch.from_numpy(crops)[:, None].float().to(device) / 255
+    crops = [image[:side, :side] for image in images if min(image.shape) >= side]
+    if not crops:
+        return float("nan")
+    clean = torch.from_numpy(np.stack(crops))[:, None].float().to(device) / 255
     noise = torch.randn(clean.shape, generator=torch.Generator().manual_seed(args.seed)).to(device)
     return psnr(denoiser(clean + 50 / 255 * noise, 50 / 255), clean).mean().item()
 
 
-def _card(
-    denoiser: Denoiser, args: DenoiserArgs, device: torch.device, step: int, seconds: float, test: Path | None
-) -> dict[str, Any]:
-    folders = sorted(folder for folder in test.iterdir() if folder.is_dir()) if test else []
-    scores = {
-        folder.name: {f"sigma={level}": round(mean_psnr(denoiser, folder, level), 3) for level in (15, 25, 50)}
-        for folder in folders
-    }
+def _card(denoiser: Denoiser, args: DenoiserArgs, device: torch.device, step: int, seconds: float) -> dict[str, Any]:
     where = torch.cuda.get_device_name(device) if device.type == "cuda" else "CPU"
     return {
         "name": args.name,
@@ -174,5 +185,5 @@ def _card(
         "torch": torch.__version__,
         "licence": "BSD-3-Clause",
         **{key: round(value, 3) for key, value in complexity(denoiser).items()},
-        "psnr": scores,
+        "psnr": {},
     }
