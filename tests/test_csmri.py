@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -103,6 +105,12 @@ def test_radial_x4_at_128_is_pinned() -> None:
     assert int(mask.sum()) == 4288
     assert mask[:, 64].all()
     assert mask[0].nonzero().flatten().tolist()[:5] == [0, 1, 12, 22, 30]
+
+
+@pytest.mark.skipif("PNPILOT_DATA" not in os.environ, reason="PNPILOT_DATA names no folder with the published mask")
+def test_radial_x4_at_128_agrees_with_the_published_mask() -> None:
+    published = np.load(Path(os.environ["PNPILOT_DATA"]) / "masks" / "radial_128_x4_paper.npy").astype(bool)
+    assert (radial(128, 128, 4).bool().numpy() != published).sum() <= 5
 
 
 def test_own_masks_and_bad_settings() -> None:
