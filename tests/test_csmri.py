@@ -145,6 +145,19 @@ def test_weighted_masks_are_the_same_problem() -> None:
     assert_close(weighted.units.sigma_n, plain.units.sigma_n)
 
 
+@pytest.mark.parametrize("mask", MASKS)
+@pytest.mark.parametrize("size", [(32, 32), (33, 40)])
+def test_images_with_phase_are_recognised(mask: str, size: tuple[int, int]) -> None:
+    task, truth = CSMRI(), phantom(*size, 2)
+    setting = task.setting(2, 15, mask)
+    y, physics = task.simulate(truth, setting)
+    assert open_problem(y, physics).units.real
+    ramp = torch.linspace(-3, 3, size[1])
+    turned = torch.cat([truth * torch.cos(ramp), truth * torch.sin(ramp)], 1)
+    assert not open_problem(physics(turned), physics).units.real
+    assert open_problem(physics(turned), physics, Hints(real=True)).units.real
+
+
 def test_no_noise_model_means_no_noise() -> None:
     y, physics = CSMRI().simulate(phantom(32, 32), CSMRI.setting(4, 0))
     assert open_problem(y, MRI(mask=physics.mask)).units.sigma_n.tolist() == [0, 0]  # type: ignore[union-attr]
@@ -160,6 +173,8 @@ def test_masks_that_do_not_fit_or_sample_nothing() -> None:
         open_problem(y, MRI(mask=lopsided))
     with pytest.raises(BadInput, match=r"real \(batch, 2, height, width\), got torch.complex64"):
         open_problem(torch.complex(y, y), MRI(mask=torch.ones(16, 16)))
+    paired = open_problem(torch.complex(y[:, :1], y[:, 1:]), MRI(mask=torch.ones(16, 16)))
+    assert_close(paired.y, open_problem(y, MRI(mask=torch.ones(16, 16))).y)
     with pytest.raises(BadInput, match="samples nothing"):
         open_problem(y, MRI(mask=torch.zeros(16, 16)))
     with pytest.raises(BadInput, match="noise level"):

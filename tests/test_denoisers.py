@@ -10,6 +10,7 @@ from pnpilot.denoisers import DENOISERS, Denoiser, build_denoiser
 from pnpilot.denoisers.base import freeze
 from pnpilot.denoisers.deepinv import DeepinvDenoiser
 from pnpilot.errors import BadInput, UnknownName
+from pnpilot.io.scans import example_brain
 from pnpilot.metrics import psnr
 from pnpilot.weights import read_card
 from tests.conftest import phantom
@@ -38,10 +39,11 @@ def test_complex_images_and_channels_are_denoised_part_by_part(denoiser: Denoise
     x, sigma = torch.rand(2, 3, 32, 32), torch.tensor([0.05, 0.2])
     channels = denoiser(x, sigma)
     assert_close(channels[:, 1:2], denoiser(x[:, 1:2], sigma), 1e-4)
-    mixed = torch.complex(x[:, :1], x[:, 1:2])
+    mixed = torch.complex(x[:, :1], -x[:, 1:2])
+    lift = mixed.abs().amax((1, 2, 3), keepdim=True)
     both = denoiser(mixed, sigma)
-    assert_close(both.real, channels[:, :1], 1e-4)
-    assert_close(both.imag, channels[:, 1:2], 1e-4)
+    assert_close(both.real, denoiser(mixed.real + lift, sigma) - lift, 1e-4)
+    assert_close(both.imag, denoiser(mixed.imag + lift, sigma) - lift, 1e-4)
 
 
 def test_frozen_but_transparent(denoiser: Denoiser) -> None:
@@ -85,6 +87,14 @@ def test_the_shipped_denoiser_denoises(sigma: float, at_least: float) -> None:
     noise = torch.randn(truth.shape, generator=torch.Generator().manual_seed(0))
     noisy = truth + sigma / 255 * noise
     assert psnr(build_denoiser("compact")(noisy, sigma / 255), truth).item() > at_least
+
+
+@pytest.mark.parametrize("phase", [0.0, 0.8, 1.6, 3.1, -2.0])
+def test_the_shipped_denoiser_does_not_mind_the_phase(phase: float) -> None:
+    truth = example_brain() * torch.exp(torch.tensor(1j * phase))
+    noise = torch.randn(truth.shape, dtype=truth.dtype, generator=torch.Generator().manual_seed(0)) * 2**0.5
+    clean = build_denoiser("compact")(truth + 25 / 255 * noise, 25 / 255)
+    assert (clean - truth).abs().square().mean() < 0.1 * (25 / 255) ** 2 * 2
 
 
 def test_the_card_tells_how_it_was_made() -> None:

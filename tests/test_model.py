@@ -207,6 +207,18 @@ def test_the_shipped_denoiser_reconstructs_a_real_scan() -> None:
     assert psnr(x[:, :1], truth) > psnr(start[:, :1], truth) + 3
 
 
+def test_an_image_with_phase_is_reconstructed_with_its_phase() -> None:
+    from pnpilot.io.scans import example_brain
+
+    magnitude = example_brain()
+    ramp = torch.linspace(-3, 3, magnitude.shape[-1])
+    truth = torch.cat([magnitude * torch.cos(ramp), magnitude * torch.sin(ramp)], 1)
+    _, physics = CSMRI().simulate(magnitude, CSMRI.setting(4, 10))
+    y = physics(truth)
+    error, start = ((image - truth).norm() for image in (PnPilot()(y, physics), physics.A_adjoint(y)))
+    assert error < 0.7 * start
+
+
 def test_amp_works_with_the_shipped_denoiser() -> None:
     from pnpilot.io.scans import example_brain
 

@@ -11,23 +11,40 @@ import torch
 
 from pnpilot.denoisers.base import Denoiser
 from pnpilot.registry import Registry
+from pnpilot.solvers import SOLVERS
+from pnpilot.tasks import TASKS
 
 ROOT = Path(__file__).parent.parent
 BLOCKS = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
 
 
-def test_the_ten_lines_run() -> None:
+def test_the_first_lines_run_and_print_what_they_say(capsys: pytest.CaptureFixture[str]) -> None:
     names: dict[str, object] = {}
     exec(BLOCKS[0], names)
-    image = names["x"]
-    assert isinstance(image, torch.Tensor)
-    assert image.shape == (1, 2, 96, 128)
+    printed = re.search(r"tensor\(\[([\d.]+)\]\)", capsys.readouterr().out)
+    said = re.search(r"# ([\d.]+) dB", BLOCKS[0])
+    assert printed
+    assert said
+    assert float(printed[1]) == pytest.approx(float(said[1]), abs=0.02)
+    exec(BLOCKS[1], names)
+    assert "tensor" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("block", "room", "registry"), [(2, "solvers", SOLVERS), (4, "tasks", TASKS)])
+def test_the_shortened_files_are_complete(block: int, room: str, registry: Registry[object]) -> None:
+    """They run as they stand, in a room of their own."""
+    own: Registry[object] = Registry("thing", "pnpilot.io")
+    source = BLOCKS[block].replace("from .base", f"from pnpilot.{room}.base")
+    name = re.search(r'register\("(.+?)"\)', source)
+    assert name
+    exec(source.replace(f"@{room.upper()}.", "@OWN."), {"OWN": own})
+    assert own[name[1]].__name__ == registry[name[1]].__name__
 
 
 def test_the_denoiser_of_the_readme_is_a_denoiser() -> None:
-    registry: Registry[Denoiser] = Registry("denoiser", "pnpilot.io")
-    exec(BLOCKS[2], {"DENOISERS": registry, "Denoiser": Denoiser, "torch": torch})
-    denoiser = registry["gaussian"]()
+    own: Registry[Denoiser] = Registry("denoiser", "pnpilot.io")
+    exec(BLOCKS[3].replace("from .base", "from pnpilot.denoisers.base").replace("@DENOISERS.", "@OWN."), {"OWN": own})
+    denoiser = own["average"]()
     x = torch.rand(2, 3, 9, 11)
     assert denoiser(x, torch.tensor([0.0, 0.2])).shape == x.shape
     assert torch.equal(denoiser(x, 0.0), x)

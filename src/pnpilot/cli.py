@@ -17,7 +17,6 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    help="Plug-and-play image reconstruction.",
 )
 train = typer.Typer(no_args_is_help=True, help="Train the networks.")
 bench = typer.Typer(no_args_is_help=True, help="Measure, and write the numbers as JSON.")
@@ -37,6 +36,23 @@ Datasets = Annotated[list[str] | None, typer.Option("--dataset", help="Only this
 Settings = Annotated[
     list[str] | None, typer.Option("--setting", help="Only this setting, e.g. 'x4 sigma=15'; repeat for several.")
 ]
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from . import __version__
+
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def _main(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and exit.", callback=_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Plug-and-play image reconstruction."""
 
 
 @app.command()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -27,8 +28,9 @@ from .types import Step, per_sample
 class Reconstruction:
     """An image, how it came about, and what a user should know."""
 
-    image: Tensor
-    trace: list[dict[str, Any]]
+    image: Tensor = dataclasses.field(repr=False)
+    """In the layout of the physics: MR images have two channels, real and imaginary part."""
+    trace: list[dict[str, Any]] = dataclasses.field(repr=False)
     """One JSON-able record per image: parameters at every iteration, and why it stopped."""
     warnings: list[str]
 
@@ -37,7 +39,8 @@ class PnPilot(Reconstructor):
     """Plug-and-play reconstruction from deepinv data and physics.
 
     `solver="auto"` takes ADMM where the data step has a closed form and inexact ADMM otherwise. `policy` is a name or
-    a Policy made for a solver. `peak`, `sigma_n` and `real` are hints about the images, found out when not given.
+    a Policy made for a solver. `weights` is a folder that `pnpilot train denoiser` wrote. `peak`, `sigma_n` and `real`
+    are hints about the images, found out when not given.
     """
 
     def __init__(
@@ -46,6 +49,7 @@ class PnPilot(Reconstructor):
         solver: str = "auto",
         policy: str | Policy = "schedule",
         *,
+        weights: str | Path | None = None,
         peak: float | None = None,
         sigma_n: float | Tensor | None = None,
         real: bool | None = None,
@@ -56,7 +60,8 @@ class PnPilot(Reconstructor):
             raise BadInput(f"the denoiser must be a name or a module, got a {type(denoiser).__name__}")
         if not isinstance(solver, str) or not isinstance(policy, str | Policy):
             raise BadInput("the solver must be a name, and the policy a name or a Policy object")
-        self.denoiser = build_denoiser(denoiser) if isinstance(denoiser, str) else denoiser
+        folder = None if weights is None else Path(weights)
+        self.denoiser = build_denoiser(denoiser, weights=folder) if isinstance(denoiser, str) else denoiser
         self.hints = Hints(peak, sigma_n, real)
         self.policy = policy
         self.solver = solver

@@ -8,7 +8,7 @@ import pkgutil
 from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar
 
-from .errors import UnknownName
+from .errors import PnPilotError, UnknownName
 
 T = TypeVar("T")
 
@@ -66,4 +66,10 @@ class Registry(Generic[T]):
         room = importlib.import_module(self._package)
         for module in pkgutil.iter_modules(room.__path__):
             if not module.name.startswith("_"):
-                importlib.import_module(f"{self._package}.{module.name}")
+                self._import(f"{self._package}.{module.name}")
+
+    def _import(self, name: str) -> None:
+        try:
+            importlib.import_module(name)
+        except Exception as error:
+            raise PnPilotError(f"cannot import {name}: {type(error).__name__}: {error}") from error

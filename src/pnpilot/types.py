@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from torch import Tensor
@@ -39,11 +39,11 @@ class Action(NamedTuple):
 class Step:
     """The state of a batch after one decision."""
 
-    image: Tensor
+    image: Tensor = field(repr=False)
     """Image so far (B, C, H, W)."""
-    state: Any
+    state: Any = field(repr=False)
     """The solver's own variables."""
-    action: Action
+    action: Action = field(repr=False)
     ran: Tensor
     """(B,): whose iterates this decision moved."""
     active: Tensor

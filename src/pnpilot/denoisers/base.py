@@ -49,7 +49,10 @@ class Denoiser(nn.Module):
             raise BadInput(f"a denoiser takes (batch, channel, height, width), got shape {tuple(x.shape)}")
         levels = noise_levels(sigma, x)
         if x.is_complex():
-            return torch.complex(*self(torch.cat([x.real, x.imag]), levels.repeat(2)).chunk(2))
+            # Networks have seen non-negative images only: both parts are lifted to where they know their way.
+            lift = x.detach().abs().amax((1, 2, 3), keepdim=True)
+            real, imaginary = self(torch.cat([x.real + lift, x.imag + lift]), levels.repeat(2)).chunk(2)
+            return torch.complex(real - lift, imaginary - lift)
         batch, channels, height, width = x.shape
         flat = x.reshape(batch * channels, 1, height, width)
         levels = levels.repeat_interleave(channels)[:, None, None, None]

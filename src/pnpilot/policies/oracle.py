@@ -68,7 +68,7 @@ class Surface:
 
 @POLICIES.register("oracle")
 class Oracle(Policy):
-    """Constant parameters searched for each image with the truth at hand."""
+    """For benchmarks: constant parameters searched for each image with the truth at hand."""
 
     needs_truth = True
     shared = False
@@ -115,7 +115,7 @@ class Oracle(Policy):
 
 @POLICIES.register("fixed-optimal")
 class FixedOptimal(Oracle):
-    """Constant parameters, the same for all images, searched to be best on average with the truth at hand."""
+    """For benchmarks: constant parameters, the same for all images, best on average with the truth at hand."""
 
     shared = True
 

@@ -15,8 +15,6 @@ from .base import POLICIES, Policy
 
 FIRST = 49 / 255
 """Where the published schedules begin."""
-FLOOR = 0.255 / 255
-"""Noise levels under this count as this."""
 
 
 @POLICIES.register("schedule")
@@ -30,6 +28,8 @@ class Schedule(Policy):
     """The last σ_k, in units of the noise level."""
     weight: float = 1.0
     """μ_k in units of σ_n²/σ_k²."""
+    floor: float = 2.55 / 255
+    """Noise levels under this count as this: without noise, σ and μ would vanish before gaps are filled."""
 
     def __init__(
         self, solver: Solver, iterations: int = 30, *, last: float | None = None, weight: float | None = None
@@ -55,28 +55,27 @@ class Schedule(Policy):
         """Where σ_k ends, for noise levels (B,)."""
         return (self.last * noise).clamp_max(FIRST)
 
-    @staticmethod
-    def _noise(problem: Problem) -> Tensor:
+    def _noise(self, problem: Problem) -> Tensor:
         if problem.units.sigma_n is None:
             raise Incompatible(
                 "a schedule follows the noise level, and this physics declares none: "
                 "give it a noise model with a sigma, pass sigma_n, or use policy='fixed'"
             )
-        return problem.units.sigma_n.clamp_min(FLOOR)
+        return problem.units.sigma_n.clamp_min(self.floor)
 
 
 @POLICIES.register("dpir")
 class DPIRSchedule(Schedule):
     """DPIR's schedule, made for HQS: σ_k falls log-linearly from 49/255 to σ_n, μ_k = 0.23·σ_n²/σ_k²."""
 
-    last, weight = 1.0, 0.23
+    last, weight, floor = 1.0, 0.23, 0.255 / 255
 
 
 @POLICIES.register("ircnn")
 class IRCNNSchedule(Schedule):
     """IRCNN's schedule, made for HQS: σ_k falls log-linearly from 49/255 to 15/255, μ_k = σ_n²/(3σ_k²)."""
 
-    last, weight = 15 / 255, 1 / 3
+    last, weight, floor = 15 / 255, 1 / 3, 0.255 / 255
 
     def last_sigma(self, noise: Tensor) -> Tensor:
         """The same for every noise level."""

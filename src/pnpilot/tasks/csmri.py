@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 from deepinv.physics import MRI, GaussianNoise, Physics
@@ -58,6 +59,8 @@ class CSMRI(Task):
 
     def problem(self, y: Tensor, physics: MRI, hints: Hints) -> MaskedFourier:
         """The fast path: everything about centring is folded into mask and data once."""
+        if isinstance(y, Tensor) and y.is_complex() and y.ndim == 4 and y.shape[1] == 1:
+            y = to_two_channels(y)
         y = checked_data(y, "k-space", channels=2)
         both = physics.mask.to(y)
         sizes = f"the mask has shape {tuple(both.shape)}, k-space {tuple(y.shape)}: they must agree"
@@ -70,7 +73,10 @@ class CSMRI(Task):
         kspace = torch.complex(y[:, :1], y[:, 1:]) / per_sample(gain, y) * (mask != 0)
         units = Units.of(hints, _centred_ifft2(mask * kspace), noise_of(physics), gain, real=True)
         unshifted = torch.fft.fft2(_centred_ifft2(units.scale(kspace)), norm="ortho")
-        return MaskedFourier(unshifted, units, torch.fft.ifftshift(mask, dim=(-2, -1)))
+        problem = MaskedFourier(unshifted, units, torch.fft.ifftshift(mask, dim=(-2, -1)))
+        if hints.real is None and not problem.looks_real():
+            problem.units = replace(units, real=False)
+        return problem
 
 
 class MaskedFourier(Problem):
@@ -109,6 +115,17 @@ class MaskedFourier(Problem):
     def misfit(self, x: Tensor) -> Tensor:
         """‖MFx − y‖ / ‖y‖."""
         return relative_norm(self.A(x) - self.y, self.y)
+
+    def looks_real(self) -> bool:
+        """Whether k-space has the symmetry of a real image, y(−k) = y(k)*, but for noise, wherever both are sampled."""
+        mirrored = torch.roll(torch.flip(self.y, (-2, -1)), (1, 1), (-2, -1)).conj()
+        mirrored_mask = torch.roll(torch.flip(self.mask, (-2, -1)), (1, 1), (-2, -1))
+        both = (self.mask != 0) & (mirrored_mask != 0)
+        difference = ((self.y - mirrored).abs().square() * both).flatten(1).sum(1) / 2
+        energy = (self.y.abs().square() * both).flatten(1).sum(1).clamp_min(1e-12)
+        sigma = 0.0 if self.units.sigma_n is None else self.units.sigma_n
+        noise = 2 * sigma**2 * both.flatten(1).sum(1)
+        return bool(((difference - noise) / energy < 0.1).all())
 
     def export(self, image: Tensor) -> Tensor:
         """deepinv's two channels."""
