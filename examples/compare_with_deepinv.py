@@ -1,17 +1,19 @@
 """What the loop costs beside the denoiser: 30 ADMM iterations here and by deepinv, with the same denoiser.
 
-    python examples/compare_with_deepinv.py
+    python examples/compare_with_deepinv.py [ROUNDS]
 
-Both run in turn in one process on a batch of 4 images of 128×128. The denoiser is timed inside each run: two separate
-runs differ by more than the loop costs on a machine that does other things too. Then: peak memory of this process for
-16 images of 256×256.
+In every round both run in one process on a batch of 4 images of 128×128, and the 30 denoiser calls alone; who comes
+first changes from round to round. Whole runs differ by several percent on a shared machine, more than the loop costs,
+so the denoiser is also timed inside each run. Then: peak memory of this process for 16 images of 256×256.
 """
 
 from __future__ import annotations
 
 import resource
+import sys
 import time
 from collections.abc import Callable
+from statistics import median
 
 import torch
 from deepinv.optim import ADMM, L2, PnP
@@ -23,7 +25,7 @@ from pnpilot.policies.fixed import Fixed
 from pnpilot.solvers import build_solver
 from pnpilot.tasks.csmri import CSMRI
 
-SIGMA, MU, ITERATIONS, ROUNDS = 30 / 255, 0.3, 30, 5
+SIGMA, MU, ITERATIONS = 30 / 255, 0.3, 30
 
 
 class Timed(nn.Module):
@@ -66,13 +68,18 @@ def blobs(batch: int, size: int) -> Tensor:
     return nn.functional.interpolate(coarse, (size, size), mode="bicubic").clamp(0, 1)
 
 
+def spread(values: list[float]) -> str:
+    """Median and range."""
+    return f"{median(values):.3f} ({min(values):.3f} to {max(values):.3f})"
+
+
 @torch.no_grad()
-def main() -> None:
+def main(rounds: int) -> None:
     """Measure and print."""
     denoiser = Timed(build_denoiser("compact"))
-    y, physics = CSMRI().simulate(blobs(4, 128), CSMRI.setting(4, 15))
-    solver = build_solver("admm")
-    ours = PnPilot(denoiser, policy=Fixed(solver, ITERATIONS, sigma=SIGMA, mu=MU), peak=1.0)
+    truth = blobs(4, 128)
+    y, physics = CSMRI().simulate(truth, CSMRI.setting(4, 15))
+    ours = PnPilot(denoiser, policy=Fixed(build_solver("admm"), ITERATIONS, sigma=SIGMA, mu=MU), peak=1.0)
     theirs = ADMM(
         data_fidelity=L2(),
         prior=PnP(RealPart(denoiser)),
@@ -81,20 +88,26 @@ def main() -> None:
         max_iter=ITERATIONS,
         g_first=True,
     )
-    models = {"PnPilot": ours, "deepinv": theirs}
-    ours(y, physics)
-    totals: dict[str, list[float]] = {name: [] for name in models}
-    overheads: dict[str, list[float]] = {name: [] for name in models}
-    for _ in range(ROUNDS):
-        for name, model in models.items():
+    runs: dict[str, Callable[[], object]] = {
+        "PnPilot": lambda: ours(y, physics),
+        "deepinv": lambda: theirs(y, physics),
+        "denoiser calls alone": lambda: [denoiser(truth, SIGMA) for _ in range(ITERATIONS)],
+    }
+    for run in runs.values():
+        run()
+    totals: dict[str, list[float]] = {name: [] for name in runs}
+    overheads: dict[str, list[float]] = {name: [] for name in runs}
+    for index in range(rounds):
+        for name in list(runs)[:: 1 if index % 2 else -1]:
             denoiser.seconds = 0.0
-            totals[name].append(seconds(lambda model=model: model(y, physics)))
+            totals[name].append(seconds(runs[name]))
             overheads[name].append(totals[name][-1] / denoiser.seconds)
-    for name in models:
-        low, high = min(overheads[name]), max(overheads[name])
-        print(f"{name}: time over that of its own denoiser calls {low:.3f} to {high:.3f}")
-    ratios = [mine / other for mine, other in zip(*totals.values(), strict=True)]
-    print("PnPilot / deepinv, whole runs:", " ".join(f"{ratio:.3f}" for ratio in ratios))
+    print(f"{rounds} rounds, median and range")
+    for name in ("PnPilot", "deepinv"):
+        print(f"{name}: {spread(totals[name])} s; over its own denoiser calls: {spread(overheads[name])}")
+    for name in ("deepinv", "denoiser calls alone"):
+        ratios = [mine / other for mine, other in zip(totals["PnPilot"], totals[name], strict=True)]
+        print(f"PnPilot / {name}, whole runs of a round: {spread(ratios)}")
 
     y, physics = CSMRI().simulate(blobs(16, 256), CSMRI.setting(4, 15))
     ours(y, physics)
@@ -102,4 +115,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 5)

@@ -111,7 +111,10 @@ def _cells(
             run = run_policy(problem, solver, denoise, policy, truth, len(truth))
         else:
             run = runs[name] = runs.get(name) or run_policy(problem, solver, denoise, policy, truth, bench.batch)
-        yield method, _best_scores(run, policy, truth) if starred else _last_scores(run, policy, truth)
+        scores = _best_scores(run, policy, truth) if starred else _last_scores(run, policy, truth)
+        if isinstance(policy, Oracle):
+            scores = [{**score, **found} for score, found in zip(scores, _found(policy, len(truth)), strict=True)]
+        yield method, scores
 
 
 def run_policy(problem: Problem, solver: Solver, denoise: Denoise, policy: Policy, truth: Tensor, batch: int) -> Run:
@@ -137,6 +140,11 @@ def run_policy(problem: Problem, solver: Solver, denoise: Denoise, policy: Polic
         best_iteration=torch.cat([run.best_iteration for run in runs]),
         seconds=sum(run.seconds for run in runs) / len(problem),
     )
+
+
+def _found(policy: Oracle, images: int) -> list[dict[str, float]]:
+    columns = {name: values.expand(images).tolist() for name, values in policy.values.items()}
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
 def _last_scores(run: Run, policy: Policy, truth: Tensor) -> list[dict[str, Any]]:

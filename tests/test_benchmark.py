@@ -1,0 +1,36 @@
+"""The tables, without the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from pnpilot.benchmark.policies import Bench, bench_policies
+from pnpilot.benchmark.results import Results
+from pnpilot.denoisers import Denoiser
+from pnpilot.tasks.csmri import CSMRI
+
+from .conftest import phantom
+
+
+def test_searched_rows_say_what_was_found(smoother: Denoiser, tmp_path: Path) -> None:
+    (tmp_path / "two").mkdir()
+    for index, picture in enumerate(phantom(128, 128, 2)):
+        Image.fromarray((255 * picture[0]).numpy().astype(np.uint8)).save(tmp_path / "two" / f"{index}.png")
+    methods = ["fixed", "fixed-optimal", "oracle", "oracle*"]
+    results = Results(tmp_path / "p.json", seed=0)
+    bench = Bench(CSMRI(), "admm", smoother, batch=64)
+    bench_policies(bench, tmp_path, results, datasets=["two"], methods=methods, settings=[CSMRI.setting(4, 15)])
+
+    content = json.loads((tmp_path / "p.json").read_text())
+    scores = {row["method"]: row["psnr"] for row in content["rows"]}
+    assert scores["fixed"] <= scores["fixed-optimal"] <= scores["oracle"] + 1e-3 <= scores["oracle*"] + 2e-3
+    found = {method: [i for i in content["images"] if i["method"] == method] for method in methods}
+    assert not {"sigma", "mu"} & set(found["fixed"][0])
+    assert found["fixed-optimal"][0]["sigma"] == found["fixed-optimal"][1]["sigma"]
+    for image in found["oracle"] + found["oracle*"]:
+        assert 3 / 255 - 1e-4 <= image["sigma"] <= 70 / 255 + 1e-4
+        assert 1e-3 <= image["mu"] <= 1.0
