@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pytest
 from PIL import Image
 
 from pnpilot.benchmark.policies import Bench, bench_policies
@@ -16,7 +17,8 @@ from pnpilot.tasks.csmri import CSMRI
 from .conftest import phantom
 
 
-def test_searched_rows_say_what_was_found(smoother: Denoiser, tmp_path: Path) -> None:
+def test_searched_rows_say_what_was_found(smoother: Denoiser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pnpilot.policies.oracle.COARSE", 4)
     (tmp_path / "two").mkdir()
     for index, picture in enumerate(phantom(128, 128, 2)):
         Image.fromarray((255 * picture[0]).numpy().astype(np.uint8)).save(tmp_path / "two" / f"{index}.png")

@@ -57,7 +57,9 @@ class Compact(Denoiser):
         """The negative of the noise it finds."""
         quarters = F.pixel_unshuffle(x, 2)
         plane = sigma.expand(-1, 1, *quarters.shape[-2:])
-        features = self.head(torch.cat([quarters, plane], 1).contiguous(memory_format=torch.channels_last))
+        planes = torch.cat([quarters, plane], 1).contiguous(memory_format=torch.channels_last)
+        with torch.autocast(x.device.type, enabled=False):  # bf16 would round the image itself
+            features = self.head(planes)
         skips = []
         for encode, down in zip(self.encoders, self.downs, strict=True):
             skips.append(encode(features))

@@ -16,7 +16,7 @@ from ..types import Action, Denoise
 from .base import POLICIES, Policy
 from .fixed import Fixed
 
-COARSE, REFINEMENTS = 6, 3
+COARSE, REFINEMENTS = 8, 3
 """Points per axis of the first grid; how often it is refined around the best."""
 SEARCHED = {"sigma": (3 / 255, 70 / 255), "mu": (1e-3, 1.0), "tau": (0.1, 2.0), "beta": (0.05, 2.0), "lam": (0.02, 2.0)}
 """Where to look for the best value of a parameter; others are searched over their own range."""
@@ -93,7 +93,15 @@ class Oracle(Policy):
 
     @torch.no_grad()
     def search(self, surface: Surface) -> None:
-        """From the best point of a coarse grid, three times to the best of a finer one around it."""
+        """The best constants for all images; then, unless they are shared, better ones for each image if there are."""
+        best = self._refined(surface, shared=True)[:1]
+        if not self.shared:
+            own = self._refined(surface, shared=False)
+            best = self._best(torch.stack([best.expand_as(own), own]), surface, shared=False)
+        self.values = dict(zip(searched(self.solver)[0], best.exp().T.to(surface.truth), strict=True))
+
+    def _refined(self, surface: Surface, *, shared: bool) -> Tensor:
+        """From the best point of a coarse grid, three times to the best of a finer one around it (B, 2)."""
         names, low, high = searched(self.solver)
         grid = torch.cartesian_prod(*(torch.arange(COARSE) for _ in names)).reshape(-1, len(names))
         around = torch.cartesian_prod(*(torch.arange(-1, 2) for _ in names)).reshape(-1, len(names))
@@ -101,14 +109,13 @@ class Oracle(Policy):
         points = (low + grid * spacing)[:, None].expand(-1, len(surface.problem), -1)
         for _ in range(REFINEMENTS):
             spacing = spacing / 2
-            points = (self._best(points, surface) + around[:, None] * spacing).clamp(low, high)
-        best = self._best(points, surface)[: 1 if self.shared else None]
-        self.values = dict(zip(names, best.exp().T.to(surface.truth), strict=True))
+            points = (self._best(points, surface, shared=shared) + around[:, None] * spacing).clamp(low, high)
+        return self._best(points, surface, shared=shared)
 
-    def _best(self, points: Tensor, surface: Surface) -> Tensor:
+    def _best(self, points: Tensor, surface: Surface, *, shared: bool) -> Tensor:
         curves = surface.curves(points)
         scores = curves.amax(-1) if self.best_stop else curves[..., -1]
-        if self.shared:
+        if shared:
             scores = scores.mean(1, keepdim=True).expand_as(scores)
         return points[scores.argmax(0), torch.arange(points.shape[1])]
 
