@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -90,7 +91,8 @@ def test_bench_denoisers(data: Path, tmp_path: Path) -> None:
 
 def test_bench_policies(data: Path, tmp_path: Path) -> None:
     file = tmp_path / "p.json"
-    methods = [word for name in ("zero-filled", "fixed", "fixed*", "schedule") for word in ("--method", name)]
+    names = ("zero-filled", "tv", "fixed", "fixed*", "schedule")
+    methods = [word for name in names for word in ("--method", name)]
     result = run(
         "bench",
         "policies",
@@ -111,7 +113,8 @@ def test_bench_policies(data: Path, tmp_path: Path) -> None:
     assert rows["fixed"]["iterations"] == 30
     assert rows["fixed*"]["iterations"] < 30
     assert rows["fixed*"]["psnr"] >= rows["fixed"]["psnr"]
-    assert rows["schedule"]["psnr"] > rows["zero-filled"]["psnr"]
+    assert rows["schedule"]["psnr"] > rows["tv"]["psnr"] > rows["zero-filled"]["psnr"]
+    assert rows["tv"]["iterations"] == 50
     images = [image for image in content["images"] if image["method"] == "schedule"]
     assert len(images) == 2
     assert rows["schedule"]["psnr"] == pytest.approx(sum(image["psnr"] for image in images) / 2, abs=1e-3)
@@ -147,6 +150,10 @@ def test_ctrl_c_keeps_finished_rows(data: Path, tmp_path: Path) -> None:
     [
         (["bench", "policies", "--data", "/no/such/folder"], "no test set 'brain50' in /no/such/folder"),
         (["bench", "policies", "--data", "DATA", "--solver", "adm"], "did you mean 'admm'?"),
+        (
+            ["bench", "policies", "--data", "DATA", "--task", "tomography", "--dataset", "set12", "--solver", "hqs"],
+            "the solver 'hqs' needs prox",
+        ),
         (["bench", "policies", "--data", "DATA", "--denoiser", "nothing"], "unknown denoiser 'nothing'"),
         (["bench", "policies", "--data", "DATA", "--method", "magic"], "unknown method 'magic'"),
         (["bench", "policies", "--data", "DATA", "--setting", "x99"], "unknown setting 'x99'"),
@@ -173,10 +180,26 @@ def test_bad_input_is_one_line_and_exit_code_2(arguments: list[str], message: st
     assert message in line
 
 
-def test_wrong_options_exit_with_2_too() -> None:
-    assert run("bench", "policies").returncode == 2
-    assert run("nonsense").returncode == 2
-    assert run("train", "denoiser", "compact", "--data", "x", "--minutes", "-1").returncode == 2
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["bench", "policies"], "--data"),
+        (["nonsense"], "nonsense"),
+        (["train", "denoiser", "compact", "--data", "x", "--minutes", "-1"], "--minutes"),
+    ],
+)
+def test_wrong_options_are_one_line_and_exit_code_2_too(arguments: list[str], message: str) -> None:
+    result = run(*arguments)
+    assert result.returncode == 2
+    assert result.stdout == ""
+    (line,) = result.stderr.strip().splitlines()
+    assert line.startswith("pnpilot: ")
+    assert message in line
+
+
+def test_nothing_to_do_shows_the_help() -> None:
+    result = run("bench")
+    assert "denoisers" in result.stdout + result.stderr
 
 
 def test_an_unreadable_image_is_named(tmp_path: Path) -> None:
@@ -186,3 +209,13 @@ def test_an_unreadable_image_is_named(tmp_path: Path) -> None:
     result = run("bench", "denoisers", "--data", tmp_path, "--dataset", "set12")
     assert result.returncode == 2
     assert "broken.png is not a readable image" in result.stderr
+
+
+def test_an_unreadable_image_stops_a_table_before_it_begins(data: Path, tmp_path: Path) -> None:
+    for name in ("set12", "bsd68"):
+        shutil.copytree(data / "test" / name, tmp_path / name)
+    (tmp_path / "bsd68" / "broken.png").write_bytes(b"not a picture")
+    result = run("bench", "denoisers", "--data", tmp_path, "--json", tmp_path / "d.json")
+    assert result.returncode == 2
+    assert result.stdout == ""
+    assert not (tmp_path / "d.json").exists()

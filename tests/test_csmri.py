@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import statistics
 import time
 from pathlib import Path
 
@@ -11,6 +12,8 @@ import pytest
 import torch
 from deepinv.physics import MRI, GaussianNoise
 
+from pnpilot import PnPilot
+from pnpilot.denoisers import Denoiser
 from pnpilot.errors import BadInput, UnknownName
 from pnpilot.problem import Hints
 from pnpilot.tasks import open_problem
@@ -39,15 +42,14 @@ def test_prox_is_faster_than_deepinv() -> None:
     v, mu = problem.x0(), torch.full((4,), 0.1)
     pair, gamma = torch.cat([v.real, v.imag], 1), (1 / mu)[:, None, None, None]
 
-    def seconds(call: object) -> float:
-        times = []
-        for _ in range(15):
+    calls = {"ours": lambda: problem.prox(v, mu), "theirs": lambda: physics.prox_l2(pair, y, gamma=gamma)}
+    times: dict[str, list[float]] = {name: [] for name in calls}
+    for _ in range(25):  # in turn, so that a busy moment of the machine hits both
+        for name, call in calls.items():
             start = time.perf_counter()
-            call()  # type: ignore[operator]
-            times.append(time.perf_counter() - start)
-        return min(times)
-
-    assert seconds(lambda: problem.prox(v, mu)) < seconds(lambda: physics.prox_l2(pair, y, gamma=gamma))
+            call()
+            times[name].append(time.perf_counter() - start)
+    assert statistics.median(times["ours"]) < statistics.median(times["theirs"])
 
 
 @pytest.mark.parametrize("size", [(16, 16), (15, 22)])
@@ -151,11 +153,36 @@ def test_images_with_phase_are_recognised(mask: str, size: tuple[int, int]) -> N
     task, truth = CSMRI(), phantom(*size, 2)
     setting = task.setting(2, 15, mask)
     y, physics = task.simulate(truth, setting)
-    assert open_problem(y, physics).units.real
+    assert open_problem(y, physics).units.real.all()
     ramp = torch.linspace(-3, 3, size[1])
-    turned = torch.cat([truth * torch.cos(ramp), truth * torch.sin(ramp)], 1)
-    assert not open_problem(physics(turned), physics).units.real
-    assert open_problem(physics(turned), physics, Hints(real=True)).units.real
+    for phase in (ramp, torch.tensor(0.25), torch.tensor(3.14)):
+        turned = torch.cat([truth * torch.cos(phase), truth * torch.sin(phase)], 1)
+        assert not open_problem(physics(turned), physics).units.real.any()
+        assert open_problem(physics(turned), physics, Hints(real=True)).units.real.all()
+    signed = task.embed(truth - truth.mean((1, 2, 3), keepdim=True))
+    assert not open_problem(physics(signed), physics).units.real.any()
+
+
+def test_data_that_cannot_tell_a_phase_count_as_complex() -> None:
+    truth = phantom(32, 32)
+    half = torch.zeros(32, 32)
+    half[:, 18:] = 1  # no sample has its mirror image
+    y, physics = CSMRI().simulate(truth, CSMRI.setting(2, 5, half))
+    assert not open_problem(y, physics).units.real.any()
+
+
+def test_a_real_and_a_complex_image_in_one_batch_are_as_if_alone(smoother: Denoiser) -> None:
+    truth = phantom(32, 32, 3)
+    y, physics = CSMRI().simulate(truth, CSMRI.setting(4, 5))
+    ramp = torch.linspace(-3, 3, 32)
+    y[1] = physics(torch.cat([truth * torch.cos(ramp), truth * torch.sin(ramp)], 1))[1]
+    together = PnPilot(smoother)(y, physics)
+    assert open_problem(y, physics).units.real.tolist() == [True, False, True]
+    for index in range(3):
+        one = MRI(mask=physics.mask[index : index + 1], noise_model=physics.noise_model)
+        assert_close(PnPilot(smoother)(y[index : index + 1], one), together[index : index + 1])
+    assert (together[[0, 2], 1] == 0).all()
+    assert together[1, 1].abs().max() > 0.1
 
 
 def test_no_noise_model_means_no_noise() -> None:
@@ -175,6 +202,13 @@ def test_masks_that_do_not_fit_or_sample_nothing() -> None:
         open_problem(torch.complex(y, y), MRI(mask=torch.ones(16, 16)))
     paired = open_problem(torch.complex(y[:, :1], y[:, 1:]), MRI(mask=torch.ones(16, 16)))
     assert_close(paired.y, open_problem(y, MRI(mask=torch.ones(16, 16))).y)
+    for value in (float("nan"), float("inf")):
+        broken = torch.ones(16, 16)
+        broken[3, 3] = value
+        with pytest.raises(BadInput, match="mask holds NaN or infinite"):
+            open_problem(y, MRI(mask=broken))
+    with pytest.raises(BadInput, match="zero wherever the mask samples"):
+        open_problem(y * (torch.arange(16) < 8), MRI(mask=(torch.arange(16) >= 8).float().expand(16, 16)))
     with pytest.raises(BadInput, match="samples nothing"):
         open_problem(y, MRI(mask=torch.zeros(16, 16)))
     with pytest.raises(BadInput, match="noise level"):

@@ -6,6 +6,7 @@ import deepinv
 import pytest
 import torch
 
+from pnpilot.errors import BadInput
 from pnpilot.metrics import psnr, ssim
 from tests.conftest import phantom
 
@@ -42,3 +43,9 @@ def test_estimates_are_clamped_and_complex_ones_lose_their_imaginary_part() -> N
     _, truth = pair()
     assert torch.equal(psnr(truth + 2, torch.ones_like(truth)), psnr(torch.ones_like(truth), torch.ones_like(truth)))
     assert torch.equal(psnr(torch.complex(truth, truth), truth), psnr(truth, truth))
+
+
+def test_images_of_different_shapes_are_not_compared() -> None:
+    for score in (psnr, ssim):
+        with pytest.raises(BadInput, match="images of one shape"):
+            score(torch.zeros(1, 2, 16, 16), torch.zeros(1, 1, 16, 16))

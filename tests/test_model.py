@@ -9,6 +9,7 @@ from typing import Any
 import deepinv
 import pytest
 import torch
+from deepinv.models import MedianFilter
 from deepinv.physics import MRI, GaussianNoise, Inpainting, MultiCoilMRI
 from torch import Tensor
 from torch.utils.data import DataLoader
@@ -17,12 +18,15 @@ from pnpilot import PnPilot
 from pnpilot.denoisers import Denoiser
 from pnpilot.denoisers.base import freeze
 from pnpilot.denoisers.compact import Compact
+from pnpilot.denoisers.deepinv import DeepinvDenoiser
 from pnpilot.errors import BadInput, BadWeights, Incompatible, UnknownName
 from pnpilot.metrics import psnr
 from pnpilot.policies.fixed import Fixed
+from pnpilot.problem import Problem
 from pnpilot.solvers import SOLVERS, build_solver
 from pnpilot.tasks import TASKS, build_task
 from pnpilot.tasks.csmri import CSMRI
+from pnpilot.types import Action
 from tests.conftest import phantom
 from tests.contracts import assert_close
 
@@ -92,6 +96,25 @@ def test_reconstruct_tells_what_was_done(smoother: Denoiser) -> None:
     assert record["stopped"] == "at the last iteration"
 
 
+def test_the_trace_says_who_stopped(smoother: Denoiser) -> None:
+    class StopFirst(Fixed):
+        stops = True
+
+        def __call__(self, problem: Problem, state: object, t: int) -> Action:
+            return super().__call__(problem, state, t)._replace(stop=torch.tensor([t == 1, False]))
+
+    y, physics = CSMRI().simulate(phantom(32, 32), CSMRI.setting(4, 15))
+    early, late = PnPilot(smoother, policy=StopFirst(build_solver("admm"), 5)).reconstruct(y, physics).trace
+    assert (early["stopped"], early["iterations"]) == ("by the policy", 2)
+    assert (late["stopped"], late["iterations"]) == ("at the last iteration", 5)
+
+
+def test_a_bare_deepinv_denoiser_is_adapted() -> None:
+    y, physics = CSMRI().simulate(phantom(32, 32), CSMRI.setting(4, 15))
+    median = MedianFilter()
+    assert_close(PnPilot(median)(y, physics), PnPilot(DeepinvDenoiser(median))(y, physics))
+
+
 def test_steps_end_in_the_same_image(smoother: Denoiser) -> None:
     y, physics = CSMRI().simulate(phantom(32, 32), CSMRI.setting(4, 15))
     model = PnPilot(smoother)
@@ -120,7 +143,8 @@ def test_an_image_that_breaks_comes_back_as_its_start_with_a_warning(value: floa
         x = model(y, physics)
     assert torch.isfinite(x).all()
     assert_close(x[1, 0], physics.A_adjoint(y)[1, 0].clamp(0))
-    *_, last = model.steps(y, physics)
+    with pytest.warns(UserWarning, match="image 1 diverged"):
+        *_, last = model.steps(y, physics)
     assert torch.equal(last.image, x)
     result = model.reconstruct(y, physics)
     assert result.warnings == ["image 1 diverged: its start is returned instead"]
@@ -181,6 +205,10 @@ def test_what_does_not_fit_is_refused_when_built_or_called(smoother: Denoiser) -
         PnPilot(smoother, solver="admm", policy=Fixed(build_solver("hqs")))
     with pytest.raises(BadInput, match="must be a name or a module, got a int"):
         PnPilot(3)  # type: ignore[arg-type]
+    with pytest.raises(BadInput, match="Linear denoises neither"):
+        PnPilot(torch.nn.Linear(2, 2))
+    with pytest.raises(BadInput, match="device 'abacus' cannot be used"):
+        PnPilot(smoother, device="abacus")
     with pytest.raises(BadInput, match="solver must be a name"):
         PnPilot(smoother, solver=build_solver("admm"))  # type: ignore[arg-type]
     with pytest.raises(BadWeights, match="no weights ship for the denoiser 'unet'"):

@@ -71,6 +71,8 @@ def test_bad_masks_and_amplitudes() -> None:
         open_problem(y[:, :3], physics)
     with pytest.raises(BadInput, match="masks must be complex"):
         CodedDiffraction(torch.ones(4, 16, 16))
+    with pytest.raises(BadInput, match="modulus one"):
+        CodedDiffraction(torch.full((4, 16, 16), 3 + 0j))
     with pytest.raises(BadInput, match="alpha must be zero or more"):
         PhaseRetrieval.setting(-9)
 
@@ -82,3 +84,12 @@ def test_model_takes_inexact_admm_by_itself(smoother: Denoiser) -> None:
     result = model.reconstruct(y, physics)
     assert result.image.shape == truth.shape
     assert result.trace[0]["solver"] == "inexact-admm"
+
+
+@pytest.mark.parametrize("peak", [None, 1.0])
+def test_strong_noise_does_not_make_the_default_diverge(peak: float | None, smoother: Denoiser) -> None:
+    task, truth = PhaseRetrieval(), phantom(32, 32) * torch.tensor([1.0, 0.2])[:, None, None, None]
+    y, physics = task.simulate(truth, task.setting(81))
+    result = PnPilot(smoother, peak=peak).reconstruct(y, physics)
+    assert result.warnings == []
+    assert max(result.trace[1]["parameters"]["mu"]) <= 0.5

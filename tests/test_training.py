@@ -157,6 +157,12 @@ def test_a_broken_checkpoint_is_said_to_be_broken(tmp_path: Path) -> None:
     (tmp_path / "c.safetensors").write_bytes(b"nonsense")
     with pytest.raises(BadInput, match="not a readable checkpoint"):
         load_checkpoint(tmp_path / "c.safetensors", {})
+    network = torch.nn.Linear(2, 2)
+    save_checkpoint(tmp_path / "c.safetensors", {"other": network}, {})
+    with pytest.raises(BadInput, match="not a readable checkpoint"):
+        load_checkpoint(tmp_path / "c.safetensors", {"network": network})
+    with pytest.raises(BadInput, match="not a readable checkpoint"):
+        load_checkpoint(tmp_path / "c.safetensors", {"other": network}, {"seed": 0})
 
 
 def test_patches_are_pieces_of_the_images() -> None:
@@ -196,6 +202,9 @@ def test_altered_or_missing_weights_are_refused(tmp_path: Path) -> None:
         load_weights(network, "mine", tmp_path)
     path.unlink()
     with pytest.raises(BadWeights, match="cannot read the weights"):
+        load_weights(network, "mine", tmp_path)
+    path.with_suffix(".json").write_text('{"sha256": 5}')
+    with pytest.raises(BadWeights, match="sha256 is no text"):
         load_weights(network, "mine", tmp_path)
     path.with_suffix(".json").write_text("{")
     with pytest.raises(BadWeights, match="not a readable weight card"):

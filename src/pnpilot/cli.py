@@ -129,12 +129,12 @@ def bench_denoisers(
 ) -> None:
     """Gaussian denoising on Set12 and BSD68 at noise levels 15, 25 and 50."""
     from .benchmark.data import check_datasets
-    from .benchmark.denoising import DATASETS, LEVELS, bench_denoisers, shipped
+    from .benchmark.denoising import DATASETS, LEVELS, bench_denoisers, ready
     from .benchmark.results import Results
     from .denoisers import build_denoiser
 
-    names, sets = _distinct(method or shipped()), _distinct(dataset or DATASETS)
-    check_datasets(data, sets)
+    names, sets = _distinct(method or ready()), _distinct(dataset or DATASETS)
+    check_datasets(data, sets, images)
     where = _device(device)
     denoisers = {name: build_denoiser(name, weights=weights).to(where) for name in names}
     results = Results(json, seed)
@@ -165,20 +165,18 @@ def bench_policies(
     The rows fixed-optimal and oracle search with the truth at hand: minutes on a GPU, hours on a CPU.
     """
     from .benchmark.data import check_datasets
-    from .benchmark.policies import Bench, bench_policies, choose_settings, method_names
+    from .benchmark.policies import Bench, bench_policies, check_methods, choose_settings, method_names
     from .benchmark.results import Results
     from .denoisers import build_denoiser
-    from .errors import UnknownName
     from .solvers import build_solver
     from .tasks import build_task
 
-    known, chosen = method_names(), build_task(task)
-    methods, sets = _distinct(method or known), _distinct(dataset or chosen.datasets)
-    if unknown := [name for name in methods if name not in known]:
-        raise UnknownName(f"unknown method {unknown[0]!r}; known: {', '.join(known)}")
+    chosen = build_task(task)
+    methods, sets = _distinct(method or method_names(chosen)), _distinct(dataset or chosen.datasets)
+    check_methods(chosen, methods)
     build_solver(solver)
     settings = choose_settings(chosen, _distinct(setting or ()))
-    check_datasets(data, sets)
+    check_datasets(data, sets, images)
     where = _device(device)
     network = build_denoiser(denoiser, weights=weights).to(where)
     plan = Bench(chosen, solver, network, seed=seed, batch=batch or (512 if where.type == "cuda" else 8))
@@ -211,8 +209,9 @@ def _progress(results: Any, total: int) -> Iterator[Any]:
         TimeRemainingColumn(),
         TextColumn("{task.description}"),
     )
+    bar = Progress(*columns, console=Console(stderr=True), transient=True)
     try:
-        with _stoppable("stopped; finished rows are kept"), Progress(*columns, console=Console(stderr=True)) as bar:
+        with _stoppable("stopped; finished rows are kept"), bar:
             task = bar.add_task("…", total=total)
             yield lambda words: bar.update(task, advance=1, description=words)
     finally:
@@ -249,7 +248,15 @@ def main() -> None:
     from .errors import PnPilotError
 
     try:
-        app(standalone_mode=True)
+        sys.exit(app(standalone_mode=False))
     except PnPilotError as error:
         typer.echo(f"pnpilot: {error}", err=True)
+        sys.exit(2)
+    except Exception as error:
+        # What the command-line library refuses; its classes have moved from one release to another.
+        explain = getattr(error, "format_message", None)
+        if explain is None:
+            raise
+        message = explain()
+        typer.echo(message if "\n" in message else f"pnpilot: {message}", err=True)
         sys.exit(2)

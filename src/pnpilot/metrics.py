@@ -6,15 +6,19 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from .errors import require
+
 
 def psnr(estimate: Tensor, truth: Tensor) -> Tensor:
     """Peak signal-to-noise ratio in dB with peak 1, per image (B,); differentiable."""
+    _check_shapes(estimate, truth)
     error = (_image(estimate) - _image(truth, clamp=False)).square().flatten(1).mean(1)
     return -10 * torch.log10(error.clamp_min(1e-12))
 
 
 def ssim(estimate: Tensor, truth: Tensor) -> Tensor:
     """Structural similarity with the original 11-tap Gaussian window of width 1.5, per image (B,)."""
+    _check_shapes(estimate, truth)
     x, y = _image(estimate).mean(1, keepdim=True), _image(truth, clamp=False).mean(1, keepdim=True)
     taps = torch.exp(-((torch.arange(11, device=x.device, dtype=x.dtype) - 5) ** 2) / (2 * 1.5**2))
     window = torch.outer(taps, taps)[None, None] / taps.sum() ** 2
@@ -29,6 +33,11 @@ def ssim(estimate: Tensor, truth: Tensor) -> Tensor:
     score = (2 * mean_x * mean_y + c1) * (2 * covariance + c2)
     score = score / ((mean_x**2 + mean_y**2 + c1) * (var_x + var_y + c2))
     return score.flatten(1).mean(1)
+
+
+def _check_shapes(estimate: Tensor, truth: Tensor) -> None:
+    sizes = f"{tuple(estimate.shape)} and {tuple(truth.shape)}"
+    require(estimate.shape == truth.shape, f"images of one shape are compared, got {sizes}")
 
 
 def _image(x: Tensor, *, clamp: bool = True) -> Tensor:

@@ -14,6 +14,7 @@ from deepinv.physics import Physics
 from torch import Tensor
 
 from .denoisers import Denoiser, build_denoiser
+from .denoisers.deepinv import DeepinvDenoiser
 from .errors import BadInput, Incompatible
 from .policies import Policy, build_policy
 from .problem import Hints, Problem
@@ -38,14 +39,14 @@ class Reconstruction:
 class PnPilot(Reconstructor):
     """Plug-and-play reconstruction from deepinv data and physics.
 
-    `solver="auto"` takes ADMM where the data step has a closed form and inexact ADMM otherwise. `policy` is a name or
-    a Policy made for a solver. `weights` is a folder that `pnpilot train denoiser` wrote. `peak`, `sigma_n` and `real`
-    are hints about the images, found out when not given.
+    `denoiser` is a name, one of ours, or any deepinv denoiser; `weights` a folder that `pnpilot train denoiser` wrote.
+    `solver="auto"` takes ADMM where the data step has a closed form and inexact ADMM otherwise. `policy` is a name or a
+    Policy made for a solver. `peak`, `sigma_n` and `real` are hints about the images, found out when not given.
     """
 
     def __init__(
         self,
-        denoiser: str | Denoiser = "compact",
+        denoiser: str | Denoiser | torch.nn.Module = "compact",
         solver: str = "auto",
         policy: str | Policy = "schedule",
         *,
@@ -60,29 +61,39 @@ class PnPilot(Reconstructor):
             raise BadInput(f"the denoiser must be a name or a module, got a {type(denoiser).__name__}")
         if not isinstance(solver, str) or not isinstance(policy, str | Policy):
             raise BadInput("the solver must be a name, and the policy a name or a Policy object")
-        folder = None if weights is None else Path(weights)
-        self.denoiser = build_denoiser(denoiser, weights=folder) if isinstance(denoiser, str) else denoiser
+        if isinstance(denoiser, str):
+            denoiser = build_denoiser(denoiser, weights=weights)
+        self.denoiser = denoiser if isinstance(denoiser, Denoiser) else DeepinvDenoiser(denoiser)
         self.hints = Hints(peak, sigma_n, real)
         self.policy = policy
         self.solver = solver
         if isinstance(policy, Policy) and solver not in ("auto", policy.solver.name):
             raise Incompatible(f"the policy was made for the solver {policy.solver.name!r}, not for {solver!r}")
         self._plan_for(frozenset({"prox", "grad", "linear"}))  # unknown names fail here, not at the first image
-        self.to(device)
+        try:
+            self.to(device)
+        except (RuntimeError, AssertionError) as error:
+            raise BadInput(f"the device {device!r} cannot be used: {str(error).splitlines()[0]}") from error
 
     def forward(self, y: Tensor, physics: Physics, **_: Any) -> Tensor:
         """The image."""
         result = self.reconstruct(y, physics)
-        for message in result.warnings:
-            warnings.warn(message, stacklevel=2)
+        _warn(result.warnings)
         return result.image
 
     @torch.no_grad()
     def steps(self, y: Tensor, physics: Physics) -> Iterator[Step]:
-        """Every decision as it is taken, with the image so far in the layout of the physics."""
+        """Every decision as it is taken, with the image so far in the layout of the physics.
+
+        The last image is the one that calling the model gives; those before it are as the solver has them.
+        """
         problem, solver, policy = self._plan(y, physics)
-        for step in rollout(problem, solver, problem.prior(self.denoiser), policy):
-            yield dataclasses.replace(step, image=problem.export(_safe(problem, step.image)[0]))
+        for t, step in enumerate(rollout(problem, solver, problem.prior(self.denoiser), policy)):
+            image = step.image
+            if t + 1 == policy.decisions or (policy.stops and not bool(step.active.any())):
+                image, messages = _safe(problem, image)
+                _warn(messages)
+            yield dataclasses.replace(step, image=problem.export(image))
 
     @torch.no_grad()
     def reconstruct(self, y: Tensor, physics: Physics) -> Reconstruction:
@@ -108,6 +119,11 @@ class PnPilot(Reconstructor):
             return self.policy.solver, self.policy
         solver = build_solver(self.solver, offers)
         return solver, build_policy(self.policy, solver)
+
+
+def _warn(messages: list[str]) -> None:
+    for message in messages:
+        warnings.warn(message, stacklevel=3)
 
 
 def _safe(problem: Problem, image: Tensor) -> tuple[Tensor, list[str]]:

@@ -25,7 +25,7 @@ class Hints:
     sigma_n: float | Tensor | None = None
     """Noise level, in the units of the data. Default: what the physics declares."""
     real: bool | None = None
-    """Whether images are real and non-negative. Default: what is usual for the physics."""
+    """Whether images are real and non-negative. Default: what the data of each image say."""
 
 
 @dataclass(frozen=True)
@@ -38,18 +38,15 @@ class Units:
     """Whether the peak was told, so that nothing may exceed it, or estimated."""
     sigma_n: Tensor | None
     """(B,): noise level of the normalised data in units of the peak, or None if nobody knows."""
-    real: bool
-    """Whether images are real and non-negative; the denoiser then sees the real part alone."""
+    real: Tensor
+    """(B,), on the CPU: whether each image is real and non-negative; the denoiser then sees its real part alone."""
 
     @classmethod
-    def of(cls, hints: Hints, estimate: Tensor, sigma: Any, gain: Tensor, *, real: bool) -> Units:
-        """Units for images like `estimate` (B, ...) behind operators of norm `gain` (B,).
-
-        The hints outrank `sigma` and `real`.
-        """
+    def of(cls, hints: Hints, estimate: Tensor, sigma: Any, gain: Tensor) -> Units:
+        """Units for images like `estimate` (B, ...) behind operators of norm `gain` (B,); hints outrank `sigma`."""
         peak = _peak(hints.peak, estimate)
         sigma = hints.sigma_n if hints.sigma_n is not None else sigma
-        real = real if hints.real is None else hints.real
+        real = torch.full((len(peak),), hints.real is not False)
         return cls(peak, hints.peak is not None, _noise(sigma, peak * gain), real)
 
     def scale(self, y: Tensor) -> Tensor:
@@ -63,7 +60,7 @@ class Units:
     def select(self, index: Tensor) -> Units:
         """The units of the images at these positions."""
         sigma = None if self.sigma_n is None else self.sigma_n[index]
-        return Units(self.peak[index], self.peak_known, sigma, self.real)
+        return Units(self.peak[index], self.peak_known, sigma, self.real[index.cpu()])
 
 
 class Problem(ABC):
@@ -128,22 +125,32 @@ class Problem(ABC):
 
     def prior(self, denoiser: Denoiser) -> Denoise:
         """The denoiser as these images need it: real part or complex, bounds, bf16 on a GPU."""
-        device = self.y.device.type
+        device, real = self.y.device.type, self.units.real
 
-        def denoise(v: Tensor, sigma: Tensor) -> Tensor:
-            v = v.real if self.units.real and v.is_complex() else v
+        def run(v: Tensor, sigma: Tensor) -> Tensor:
             single = v.to(torch.complex64 if v.is_complex() else torch.float32)
             with torch.autocast(device, torch.bfloat16) if device == "cuda" else contextlib.nullcontext():
-                x = denoiser(single, sigma)
-            return self.image(x.to(v.dtype))
+                return denoiser(single, sigma).to(v.dtype)
+
+        def denoise(v: Tensor, sigma: Tensor) -> Tensor:
+            if real.all():
+                return self.image(run(v.real, sigma))
+            if not real.any():
+                return run(v, sigma)
+            # Both kinds in one batch: each as if it were alone.
+            first, second = real.nonzero().flatten().to(v.device), (~real).nonzero().flatten().to(v.device)
+            parts = torch.cat([run(v[first].real, sigma[first]).to(v.dtype), run(v[second], sigma[second])])
+            return self.image(parts[torch.cat([first, second]).argsort()])
 
         return denoise
 
     def image(self, x: Tensor) -> Tensor:
         """An iterate as an image: real and within its bounds where images are real."""
-        if not self.units.real:
+        real = self.units.real
+        if not real.any():
             return x
-        return (x.real if x.is_complex() else x).clamp(0, 1 if self.units.peak_known else None)
+        bounded = x.real.clamp(0, 1 if self.units.peak_known else None)
+        return bounded if real.all() else torch.where(per_sample(real.to(x.device), x), bounded.to(x.dtype), x)
 
 
 def _peak(peak: float | Tensor | None, estimate: Tensor) -> Tensor:
@@ -194,6 +201,12 @@ def checked_data(y: Tensor, what: str, channels: int | None = None) -> Tensor:
     if not bool(y.flatten(1).any(dim=1).all()):
         raise BadInput(f"{what} is all zeros for at least one image: there is nothing to reconstruct from")
     return y
+
+
+def negative_energy(image: Tensor) -> Tensor:
+    """Energy of the negative pixels of a real image (B,), relative to its whole energy."""
+    energy = image.square().flatten(1).sum(1)
+    return image.clamp_max(0).square().flatten(1).sum(1) / energy.clamp_min(torch.finfo(image.dtype).tiny)
 
 
 def relative_norm(difference: Tensor, reference: Tensor) -> Tensor:

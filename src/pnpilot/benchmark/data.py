@@ -20,10 +20,11 @@ def dataset_folder(data: Path, name: str) -> Path:
     raise BadInput(f"no test set {name!r} in {data}: looked for {data / name} and {data / 'test' / name}")
 
 
-def check_datasets(data: Path, names: Sequence[str]) -> None:
-    """Refuse missing or empty test sets before any work is done."""
+def check_datasets(data: Path, names: Sequence[str], images: int | None = None) -> None:
+    """Refuse missing or empty test sets and unreadable images before any work is done."""
     for name in names:
-        image_paths(dataset_folder(data, name))
+        for path in image_paths(dataset_folder(data, name))[:images]:
+            read_image(path)
 
 
 def load_dataset(data: Path, name: str, size: int, images: int | None = None) -> tuple[list[str], Tensor]:

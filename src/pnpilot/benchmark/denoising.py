@@ -21,9 +21,10 @@ DATASETS = ("set12", "bsd68")
 LEVELS = (15, 25, 50)
 
 
-def shipped() -> list[str]:
-    """The denoisers that have weights."""
-    return [name for name in DENOISERS if has_weights(name)]
+def ready() -> list[str]:
+    """The denoisers that a name is enough to build: their weights ship, or they need none."""
+    kinds = {name: DENOISERS[name] for name in DENOISERS}
+    return [name for name, kind in kinds.items() if has_weights(name) or not (kind.needs_weights or kind.adapts)]
 
 
 def bench_denoisers(

@@ -5,12 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
+from ..baselines import BASELINES, build_baseline
 from ..denoisers import Denoiser
 from ..errors import UnknownName
 from ..metrics import psnr, ssim
@@ -24,14 +26,21 @@ from ..types import Denoise
 from .data import load_dataset
 from .results import Results
 
-START = "zero-filled"
 SIZE = 128
 
 
-def method_names() -> list[str]:
+def method_names(task: Task) -> list[str]:
     """The start, then every registered policy, plain and with a perfect stop; those that see the truth come last."""
     policies = sorted(POLICIES, key=lambda name: POLICIES[name].needs_truth)
-    return [START, *(name + star for name in policies for star in ("", "*"))]
+    return [task.start, *(name + star for name in policies for star in ("", "*"))]
+
+
+def check_methods(task: Task, methods: Sequence[str]) -> None:
+    """Refuse names that are neither of these nor baselines."""
+    known = list(dict.fromkeys([*method_names(task), *BASELINES]))
+    for name in methods:
+        if name not in known:
+            raise UnknownName(f"unknown method {name!r}; known: {', '.join(known)}")
 
 
 @dataclass
@@ -94,15 +103,20 @@ def _cells(
     problem = open_problem(y, physics, Hints(peak=1.0))
     solver, denoise = build_solver(bench.solver, problem.offers), problem.prior(bench.denoiser)
     check_fit(problem, solver)
-    if START in methods:
-        start = time.perf_counter()
-        image = problem.x0()
-        yield START, _scores(image, truth, torch.zeros(len(truth)), (time.perf_counter() - start) / len(truth))
+    if bench.task.start in methods:
+        image, seconds = _timed(problem.x0)
+        yield bench.task.start, _scores(image, truth, torch.zeros(len(truth)), seconds / len(truth))
     surface = Surface(problem, solver, denoise, truth, batch=bench.batch)
     runs: dict[str, Run] = {}
     for method in methods:
         name, starred = method.removesuffix("*"), method.endswith("*")
-        if name == START:
+        if name == bench.task.start:
+            continue
+        if name in BASELINES:
+            baseline = build_baseline(name)
+            image, seconds = _timed(partial(baseline, y, physics))
+            taken = torch.full((len(truth),), float(baseline.iterations))
+            yield name, _scores(image[:, :1], truth, taken, seconds / len(truth))  # of two channels, the real part
             continue
         policy = build_policy(name, solver)
         if isinstance(policy, Oracle):
@@ -142,6 +156,12 @@ def run_policy(problem: Problem, solver: Solver, denoise: Denoise, policy: Polic
     )
 
 
+def _timed(call: Callable[[], Tensor]) -> tuple[Tensor, float]:
+    start = time.perf_counter()
+    image = call().cpu()  # waits for the device
+    return image, time.perf_counter() - start
+
+
 def _found(policy: Oracle, images: int) -> list[dict[str, float]]:
     columns = {name: values.expand(images).tolist() for name, values in policy.values.items()}
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
@@ -158,5 +178,6 @@ def _best_scores(run: Run, policy: Policy, truth: Tensor) -> list[dict[str, Any]
 
 
 def _scores(image: Tensor, truth: Tensor, iterations: Tensor, seconds: float) -> list[dict[str, Any]]:
+    image = image.to(truth.device)
     columns = zip(psnr(image, truth).tolist(), ssim(image, truth).tolist(), iterations.tolist(), strict=True)
     return [{"psnr": p, "ssim": s, "iterations": n, "seconds": seconds} for p, s, n in columns]

@@ -28,6 +28,8 @@ class Denoiser(nn.Module):
     differentiable: bool = True
     needs_weights: bool = False
     """Whether it is of no use before it is trained."""
+    adapts: bool = False
+    """Whether it wraps a model that only the caller has, so that a name is not enough to build it."""
 
     @classmethod
     def example(cls) -> Denoiser:
@@ -76,13 +78,13 @@ def freeze(module: Module) -> Module:
 DENOISERS: Registry[Denoiser] = Registry("denoiser", __package__)
 
 
-def build_denoiser(name: str, *, weights: Path | None = None, **options: Any) -> Denoiser:
+def build_denoiser(name: str, *, weights: str | Path | None = None, **options: Any) -> Denoiser:
     """The denoiser of that name, frozen, with its shipped weights or those in the folder `weights`."""
     from ..weights import has_weights, load_weights
 
     denoiser = DENOISERS[name](**options)
     if weights is not None or has_weights(name):
-        load_weights(denoiser, name, weights)
+        load_weights(denoiser, name, None if weights is None else Path(weights))
     elif denoiser.needs_weights:
         raise BadWeights(
             f"no weights ship for the denoiser {name!r}: train it with `pnpilot train denoiser {name}` "

@@ -13,6 +13,8 @@ from .base import DENOISERS, Denoiser, freeze
 class DeepinvDenoiser(Denoiser):
     """Adapter for any deepinv denoiser, grey or colour: DeepinvDenoiser(deepinv.models.DRUNet(1, 1))."""
 
+    adapts = True
+
     def __init__(self, model: nn.Module | None = None, *, differentiable: bool = True) -> None:
         super().__init__()
         if not isinstance(model, nn.Module):

@@ -62,5 +62,6 @@ def checked_parameters(solver: Solver, values: dict[str, Any]) -> dict[str, Any]
         limits, numbers = solver.params[name], torch.as_tensor(value)
         # A little over the upper end is rounding.
         if not bool((torch.isfinite(numbers) & (numbers >= limits.low) & (numbers <= 1.001 * limits.high)).all()):
-            raise BadInput(f"{name} must be a number from {limits.low:g} to {limits.high:g}, got {value}")
+            given = f"{numbers.min():g} to {numbers.max():g}" if numbers.numel() > 1 else f"{numbers.item():g}"
+            raise BadInput(f"{name} must be a number from {limits.low:g} to {limits.high:g}, got {given}")
     return values

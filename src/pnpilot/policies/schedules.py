@@ -15,6 +15,8 @@ from .base import POLICIES, Policy
 
 FIRST = 49 / 255
 """Where the published schedules begin."""
+STABLE = 0.5
+"""Largest μ_k where the data step is a gradient step: with τ = 1 it diverges near μ = 1, where τ(1 + μ) = 2."""
 
 
 @POLICIES.register("schedule")
@@ -46,9 +48,9 @@ class Schedule(Policy):
         first, last = torch.full_like(noise, FIRST), self.last_sigma(noise)
         sigma = torch.exp((1 - share) * first.log() + share * last.log())
         values = {"sigma": sigma}
-        if "mu" in self.solver.params:
-            penalty = self.weight * noise.square() / sigma.square()
-            values["mu"] = penalty.clamp_min(self.solver.params["mu"].low)
+        if (limits := self.solver.params.get("mu")) is not None:
+            highest = STABLE if "tau" in self.solver.params else limits.high
+            values["mu"] = (self.weight * noise.square() / sigma.square()).clamp(limits.low, highest)
         return self.constant(problem, **values)
 
     def last_sigma(self, noise: Tensor) -> Tensor:

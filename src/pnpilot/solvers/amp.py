@@ -37,7 +37,7 @@ class AMP(Solver):
         """r = x + Aᴴz, x ← D(r, factor·‖z‖/√n), z ← y − Ax + z·div D/m."""
         x, z = state
         r = x + problem.A_adjoint(z)
-        r = r.real if problem.units.real and r.is_complex() else r
+        r = r.real if problem.units.real.all() and r.is_complex() else r
         pixels = r[0].numel()
         level = factor * z.flatten(1).norm(dim=1) / pixels**0.5
         x = denoise(r, level)

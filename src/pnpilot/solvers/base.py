@@ -20,7 +20,7 @@ SIGMA = Range(0.0, 70 / 255, 15 / 255, unit=1 / 255)
 MU = Range(1e-4, 1.0, 0.1)
 """Penalty. Zero would leave what the data do not see undefined."""
 TAU = Range(0.0, 2.0, 1.0)
-"""Step size of a gradient step; operators have norm one, so everything under 2 is stable."""
+"""Step size of a gradient step. Operators have norm one: up to 2 is stable, with a penalty up to 2/(1 + μ)."""
 
 
 class Solver(ABC):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -10,11 +11,13 @@ from deepinv.utils.mixins import MRIMixin
 from torch import Tensor
 
 from ..errors import BadInput
-from ..problem import Hints, Problem, Units, checked_data, relative_norm
+from ..problem import Hints, Problem, Units, checked_data, negative_energy, relative_norm
 from ..types import per_sample
 
 START_PENALTY = 1e-2
 """Weight of the ridge in the start of problems whose data step has a closed form."""
+SIGNED = 0.1
+"""An image whose start has this share of its energy in negative pixels is not taken for a non-negative one."""
 
 
 class LinearProblem(Problem):
@@ -43,10 +46,20 @@ class LinearProblem(Problem):
             ) from error
         if adjoint.ndim != 4:
             raise BadInput(f"images must be two-dimensional, these would have shape {tuple(adjoint.shape[2:])}")
+        expected = tuple(physics.A(adjoint).shape)
+        if expected != tuple(y.shape):
+            raise BadInput(
+                f"data of shape {tuple(y.shape)} do not fit the {type(physics).__name__}: it gives {expected}"
+            )
+        if not bool(torch.isfinite(start).all()):
+            raise BadInput(f"the {type(physics).__name__} has NaN or infinite entries: look at its mask or kernel")
         if not bool(adjoint.flatten(1).any(dim=1).all()):
             raise BadInput("the operator sees nothing of these data: are there zero samples in the mask?")
-        real = not isinstance(physics, MRIMixin)
-        units = Units.of(hints, _inside(physics, start), noise_of(physics), gain, real=real)
+        units = Units.of(hints, _inside(physics, start), noise_of(physics), gain)
+        if hints.real is None:
+            complex_images = isinstance(physics, MRIMixin)
+            real = torch.zeros(len(y), dtype=torch.bool) if complex_images else negative_energy(start).cpu() < SIGNED
+            units = replace(units, real=real)
         return cls(units.scale(y) / per_sample(gain, y), units, physics, gain, units.scale(start))
 
     def x0(self) -> Tensor:
@@ -110,14 +123,17 @@ def noise_of(physics: Physics) -> Any:
     return 0.0 if isinstance(physics.noise_model, ZeroNoise) else getattr(physics.noise_model, "sigma", None)
 
 
-def operator_norm(physics: LinearPhysics, like: Tensor, iterations: int = 20) -> Tensor:
-    """‖A‖ for each image of a batch (B,), by power iteration from a fixed start."""
-    x, squared = _noise_like(like), like.real.new_ones(like.shape[0])
+def operator_norm(physics: LinearPhysics, like: Tensor, iterations: int = 100) -> Tensor:
+    """‖A‖ for each image of a batch (B,), by power iteration from a fixed start until it no longer grows."""
+    x, squared = _noise_like(like), like.real.new_zeros(like.shape[0])
     with torch.no_grad():
         for _ in range(iterations):
-            x = physics.A_adjoint_A(x / per_sample(squared, x))
-            squared = x.flatten(1).norm(dim=1).clamp_min(1e-12)
-    return squared.sqrt()
+            length = x.flatten(1).norm(dim=1).clamp_min(torch.finfo(squared.dtype).tiny)
+            x = physics.A_adjoint_A(x / per_sample(length, x))
+            before, squared = squared, x.flatten(1).norm(dim=1)
+            if bool((squared - before <= 5e-4 * squared).all()):
+                break
+    return squared.clamp_min(torch.finfo(squared.dtype).tiny).sqrt()
 
 
 def _noise_like(image: Tensor) -> Tensor:

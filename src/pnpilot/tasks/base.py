@@ -35,6 +35,8 @@ class Task(ABC):
     settings: Sequence[Setting]
     datasets: Sequence[str] = ("set12",)
     """The test sets of its benchmark."""
+    start: str = "start"
+    """What tables call the image that solvers start from."""
 
     @abstractmethod
     def physics(self, setting: Setting, height: int, width: int, generator: torch.Generator) -> Physics:

@@ -10,11 +10,15 @@ from deepinv.physics import MRI, GaussianNoise, Physics
 from torch import Tensor
 
 from ..errors import require
-from ..problem import Hints, Problem, Units, checked_data, relative_norm
+from ..problem import Hints, Problem, Units, checked_data, negative_energy, relative_norm
 from ..types import per_sample
-from ._linear import noise_of, to_two_channels
+from ._linear import SIGNED, noise_of, to_two_channels
 from ._masks import build_mask
 from .base import TASKS, Setting, Task
+
+ASYMMETRIC = 0.04
+"""An image has a phase if more of the energy of k-space, beyond the noise, is against the symmetry of real images; a
+constant phase of 0.14 gives as much."""
 
 
 @TASKS.register("csmri")
@@ -22,6 +26,7 @@ class CSMRI(Task):
     """Compressed-sensing MRI, single coil: y = M(Fx + noise)."""
 
     datasets = ("brain50", "medical4")
+    start = "zero-filled"
 
     def __init__(self) -> None:
         self.settings = [self.setting(factor, sigma) for factor in (2, 4, 8) for sigma in (5, 10, 15)]
@@ -65,17 +70,22 @@ class CSMRI(Task):
         both = physics.mask.to(y)
         sizes = f"the mask has shape {tuple(both.shape)}, k-space {tuple(y.shape)}: they must agree"
         require(both.shape[-2:] == y.shape[-2:] and both.shape[0] in (1, len(y)), sizes)
+        require(bool(torch.isfinite(both).all()), "the mask holds NaN or infinite values")
         require(torch.equal(both[:, :1], both[:, 1:]), "the mask must be the same for real and imaginary part")
         mask = both[:, :1].expand(len(y), -1, -1, -1)
         gain = mask.abs().amax((1, 2, 3))
         require(bool((gain > 0).all()), "the mask samples nothing: at least one entry must be non-zero")
         mask = mask / per_sample(gain, mask)
         kspace = torch.complex(y[:, :1], y[:, 1:]) / per_sample(gain, y) * (mask != 0)
-        units = Units.of(hints, _centred_ifft2(mask * kspace), noise_of(physics), gain, real=True)
+        require(
+            bool(kspace.flatten(1).any(1).all()),
+            "k-space is zero wherever the mask samples it: do they belong together?",
+        )
+        units = Units.of(hints, _centred_ifft2(mask * kspace), noise_of(physics), gain)
         unshifted = torch.fft.fft2(_centred_ifft2(units.scale(kspace)), norm="ortho")
         problem = MaskedFourier(unshifted, units, torch.fft.ifftshift(mask, dim=(-2, -1)))
-        if hints.real is None and not problem.looks_real():
-            problem.units = replace(units, real=False)
+        if hints.real is None:
+            problem.units = replace(units, real=problem.looks_real().cpu())
         return problem
 
 
@@ -116,20 +126,36 @@ class MaskedFourier(Problem):
         """‖MFx − y‖ / ‖y‖."""
         return relative_norm(self.A(x) - self.y, self.y)
 
-    def looks_real(self) -> bool:
-        """Whether k-space has the symmetry of a real image, y(−k) = y(k)*, but for noise, wherever both are sampled."""
-        mirrored = torch.roll(torch.flip(self.y, (-2, -1)), (1, 1), (-2, -1)).conj()
-        mirrored_mask = torch.roll(torch.flip(self.mask, (-2, -1)), (1, 1), (-2, -1))
-        both = (self.mask != 0) & (mirrored_mask != 0)
-        difference = ((self.y - mirrored).abs().square() * both).flatten(1).sum(1) / 2
-        energy = (self.y.abs().square() * both).flatten(1).sum(1).clamp_min(1e-12)
-        sigma = 0.0 if self.units.sigma_n is None else self.units.sigma_n
-        noise = 2 * sigma**2 * both.flatten(1).sum(1)
-        return bool(((difference - noise) / energy < 0.1).all())
+    def looks_real(self) -> Tensor:
+        """Whether each image is real and non-negative (B,), as far as its data tell beyond the noise.
+
+        k-space of a real image has y(−k) = y(k)* wherever both are sampled, and the zero-filled image of a non-negative
+        one has little below zero.
+        """
+        mirrored_mask = _mirrored(self.mask)
+        pairs = (self.mask != 0) & (mirrored_mask != 0)
+        count = pairs.flatten(1).sum(1)
+        power = self.y.abs().square()
+        energy = (power * pairs).flatten(1).sum(1)
+        asymmetry = ((self.y - _mirrored(self.y).conj()).abs().square() * pairs).flatten(1).sum(1) / 2
+        variance = self.y.real.new_zeros(len(self)) if self.units.sigma_n is None else self.units.sigma_n.square()
+        noise = 2 * variance * count
+        chance = 3 * noise * (2 / count.clamp_min(1)).sqrt()
+        symmetric = asymmetry - noise - chance < ASYMMETRIC * energy
+        telling = energy > 0.1 * power.flatten(1).sum(1)
+
+        image = self.x0().real
+        below = negative_energy(image) * image.square().flatten(1).sum(1) - variance * self.measurements / 2
+        return symmetric & telling & (below < SIGNED * image.square().flatten(1).sum(1))
 
     def export(self, image: Tensor) -> Tensor:
         """deepinv's two channels."""
         return to_two_channels(self.units.unscale(image))
+
+
+def _mirrored(kspace: Tensor) -> Tensor:
+    """k ↦ −k."""
+    return torch.roll(torch.flip(kspace, (-2, -1)), (1, 1), (-2, -1))
 
 
 def _centred_ifft2(kspace: Tensor) -> Tensor:

@@ -27,6 +27,7 @@ class CodedDiffraction(Physics):
         super().__init__(noise_model=noise_model, **kwargs) if noise_model else super().__init__(**kwargs)
         what = f"masks must be complex (J, H, W) or (B, J, H, W), got {masks.dtype} {tuple(masks.shape)}"
         require(masks.ndim in (3, 4) and masks.is_complex(), what)
+        require(bool(((masks.abs() - 1).abs() < 1e-3).all()), "masks must have modulus one everywhere")
         self.register_buffer("masks", (masks if masks.ndim == 4 else masks[None]).to(torch.complex64))
 
     def A(self, x: Tensor, **_: Any) -> Tensor:
@@ -104,7 +105,7 @@ class PhaseRetrieval(Task):
         require(bool((y >= 0).all()), "amplitudes cannot be negative")
         # The transform keeps energy, so the data tell the root mean square of the image; the peak is about twice that.
         estimate = 2 * y.square().mean((1, 2, 3), keepdim=True).sqrt()
-        units = Units.of(hints, estimate, noise_of(physics), y.new_ones(len(y)), real=True)
+        units = Units.of(hints, estimate, noise_of(physics), y.new_ones(len(y)))
         return AmplitudeProblem(units.scale(y), units, masks.expand(y.shape[0], -1, -1, -1))
 
 

@@ -30,13 +30,16 @@ def load_checkpoint(path: Path, modules: dict[str, Any], expected: dict[str, Any
         with safe_open(path, framework="pt") as file:
             tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 (not a dict)
             progress = json.loads(file.metadata()["progress"])
-    except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
-        raise BadInput(f"{path} is not a readable checkpoint ({error}); delete it to start anew") from error
-    if expected is not None and progress["args"] != expected:
-        raise BadInput(f"{path} belongs to a run with other settings; choose another folder or delete it")
-    for name, module in modules.items():
-        prefix = f"{name}/"
-        _restore(module, {key[len(prefix) :]: value for key, value in tensors.items() if key.startswith(prefix)})
+        if expected is not None and progress["args"] != expected:
+            raise BadInput(f"{path} belongs to a run with other settings; choose another folder or delete it")
+        for name, module in modules.items():
+            prefix = f"{name}/"
+            _restore(module, {key[len(prefix) :]: value for key, value in tensors.items() if key.startswith(prefix)})
+    except BadInput:
+        raise
+    except (OSError, SafetensorError, KeyError, TypeError, ValueError, RuntimeError) as error:
+        reason = str(error).splitlines()[0]
+        raise BadInput(f"{path} is not a readable checkpoint ({reason}); delete it to start anew") from error
     return progress
 
 

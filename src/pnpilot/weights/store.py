@@ -31,7 +31,8 @@ def read_card(name: str, folder: Path | None = None) -> dict[str, Any]:
     path = (folder or weights_folder()) / f"{name}.json"
     try:
         card = json.loads(path.read_text())
-        card["sha256"]
+        if not isinstance(card["sha256"], str):
+            raise TypeError("its sha256 is no text")
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise BadWeights(f"{path} is not a readable weight card with a sha256: {error}") from error
     return card
