@@ -127,19 +127,22 @@ class Problem(ABC):
         """The denoiser as these images need it: real part or complex, bounds, bf16 on a GPU."""
         device, real = self.y.device.type, self.units.real
 
-        def run(v: Tensor, sigma: Tensor) -> Tensor:
+        def run(v: Tensor, sigma: Tensor, *, signed: bool = False) -> Tensor:
+            call = denoiser.signed if signed and not v.is_complex() else denoiser
             single = v.to(torch.complex64 if v.is_complex() else torch.float32)
             with torch.autocast(device, torch.bfloat16) if device == "cuda" else contextlib.nullcontext():
-                return denoiser(single, sigma).to(v.dtype)
+                return call(single, sigma).to(v.dtype)
 
         def denoise(v: Tensor, sigma: Tensor) -> Tensor:
             if real.all():
                 return self.image(run(v.real, sigma))
             if not real.any():
-                return run(v, sigma)
+                return run(v, sigma, signed=True)
             # Both kinds in one batch: each as if it were alone.
             first, second = real.nonzero().flatten().to(v.device), (~real).nonzero().flatten().to(v.device)
-            parts = torch.cat([run(v[first].real, sigma[first]).to(v.dtype), run(v[second], sigma[second])])
+            parts = torch.cat(
+                [run(v[first].real, sigma[first]).to(v.dtype), run(v[second], sigma[second], signed=True)]
+            )
             return self.image(parts[torch.cat([first, second]).argsort()])
 
         return denoise

@@ -51,15 +51,18 @@ class Denoiser(nn.Module):
             raise BadInput(f"a denoiser takes (batch, channel, height, width), got shape {tuple(x.shape)}")
         levels = noise_levels(sigma, x)
         if x.is_complex():
-            # Networks have seen non-negative images only: both parts are lifted to where they know their way.
-            lift = x.detach().abs().amax((1, 2, 3), keepdim=True)
-            real, imaginary = self(torch.cat([x.real + lift, x.imag + lift]), levels.repeat(2)).chunk(2)
-            return torch.complex(real - lift, imaginary - lift)
+            parts = self.signed(torch.cat([x.real, x.imag]), levels.repeat(2))
+            return torch.complex(*parts.chunk(2))
         batch, channels, height, width = x.shape
         flat = x.reshape(batch * channels, 1, height, width)
         levels = levels.repeat_interleave(channels)[:, None, None, None]
         padded = F.pad(flat, (0, -width % self.multiple, 0, -height % self.multiple), mode="replicate")
         return (flat + self.residual(padded, levels)[..., :height, :width]).reshape(x.shape)
+
+    def signed(self, x: Tensor, sigma: Tensor) -> Tensor:
+        """Denoise real images that go below zero, lifted to where networks know their way: they have seen no others."""
+        lift = x.detach().abs().amax((1, 2, 3), keepdim=True)
+        return self(x + lift, sigma) - lift
 
 
 def noise_levels(sigma: Tensor | float, x: Tensor) -> Tensor:
