@@ -22,7 +22,6 @@ from ..problem import Hints, Problem
 from ..reconstruct import check_fit, rollout
 from ..solvers import Solver, build_solver
 from ..tasks import Setting, Task, open_problem
-from ..types import Denoise
 from .data import load_dataset
 from .results import Results
 
@@ -100,13 +99,13 @@ def _cells(
     bench: Bench, truth: Tensor, setting: Setting, methods: Sequence[str]
 ) -> Iterator[tuple[str, list[dict[str, Any]]]]:
     y, physics = bench.task.simulate(truth, setting, bench.seed)
-    problem = open_problem(y, physics, Hints(peak=1.0))
-    solver, denoise = build_solver(bench.solver, problem.offers), problem.prior(bench.denoiser)
+    problem = open_problem(y, physics, Hints(peak=1.0, real=True))
+    solver, denoiser = build_solver(bench.solver, problem.offers), bench.denoiser
     check_fit(problem, solver)
     if bench.task.start in methods:
         image, seconds = _timed(problem.x0)
         yield bench.task.start, _scores(image, truth, torch.zeros(len(truth)), seconds / len(truth))
-    surface = Surface(problem, solver, denoise, truth, batch=bench.batch)
+    surface = Surface(problem, solver, denoiser, truth, batch=bench.batch)
     runs: dict[str, Run] = {}
     for method in methods:
         name, starred = method.removesuffix("*"), method.endswith("*")
@@ -122,16 +121,16 @@ def _cells(
         if isinstance(policy, Oracle):
             policy.best_stop = starred
             policy.search(surface)
-            run = run_policy(problem, solver, denoise, policy, truth, len(truth))
+            run = run_policy(problem, solver, denoiser, policy, truth, len(truth))
         else:
-            run = runs[name] = runs.get(name) or run_policy(problem, solver, denoise, policy, truth, bench.batch)
+            run = runs[name] = runs.get(name) or run_policy(problem, solver, denoiser, policy, truth, bench.batch)
         scores = _best_scores(run, policy, truth) if starred else _last_scores(run, policy, truth)
         if isinstance(policy, Oracle):
             scores = [{**score, **found} for score, found in zip(scores, _found(policy, len(truth)), strict=True)]
         yield method, scores
 
 
-def run_policy(problem: Problem, solver: Solver, denoise: Denoise, policy: Policy, truth: Tensor, batch: int) -> Run:
+def run_policy(problem: Problem, solver: Solver, denoiser: Denoiser, policy: Policy, truth: Tensor, batch: int) -> Run:
     """Run a policy in batches, keeping each image's best iterate as well as its last."""
     runs = []
     for index in torch.arange(len(problem), device=truth.device).split(batch):
@@ -140,7 +139,7 @@ def run_policy(problem: Problem, solver: Solver, denoise: Denoise, policy: Polic
         score = torch.full((len(index),), -torch.inf, device=truth.device)
         when = torch.zeros(len(index), dtype=torch.long, device=truth.device)
         start = time.perf_counter()
-        for step in rollout(part, solver, denoise, policy):
+        for step in rollout(part, solver, part.prior(denoiser), policy):
             image = step.image.real
             found = psnr(image, target)
             better = found > score

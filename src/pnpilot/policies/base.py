@@ -8,11 +8,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..denoisers import Denoiser
 from ..errors import BadInput, UnknownName, require
 from ..problem import Problem, one_each
 from ..registry import Registry
 from ..solvers import Solver
-from ..types import Action, Denoise
+from ..types import Action
 
 
 class Policy(ABC):
@@ -35,7 +36,7 @@ class Policy(ABC):
     def __call__(self, problem: Problem, state: Any, t: int) -> Action:
         """The decision number t."""
 
-    def fit(self, problem: Problem, denoise: Denoise, truth: Tensor) -> None:  # noqa: B027 (nothing to learn by default)
+    def fit(self, problem: Problem, denoiser: Denoiser, truth: Tensor) -> None:  # noqa: B027 (nothing to learn by default)
         """Look at the truth. Only policies that say so in `needs_truth` have something to learn from it."""
 
     def constant(self, problem: Problem, **values: Tensor | float) -> Action:

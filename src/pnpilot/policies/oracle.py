@@ -7,12 +7,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..denoisers import Denoiser
 from ..errors import Incompatible
 from ..metrics import psnr
 from ..problem import Problem
 from ..solvers import Solver
 from ..transition import transition
-from ..types import Action, Denoise
+from ..types import Action
 from .base import POLICIES, Policy
 from .fixed import Fixed
 
@@ -30,9 +31,9 @@ def searched(solver: Solver) -> tuple[list[str], Tensor, Tensor]:
     return names, torch.tensor(low).log(), torch.tensor(high).log()
 
 
-def psnr_curve(problem: Problem, solver: Solver, denoise: Denoise, policy: Policy, truth: Tensor) -> Tensor:
+def psnr_curve(problem: Problem, solver: Solver, denoiser: Denoiser, policy: Policy, truth: Tensor) -> Tensor:
     """PSNR after every iteration of a policy that takes one per decision (iterations, B)."""
-    state, curve = solver.init(problem), []
+    state, denoise, curve = solver.init(problem), problem.prior(denoiser), []
     for t in range(policy.decisions):
         state = transition(solver, denoise, problem, state, policy(problem, state, t))
         curve.append(psnr(solver.output(state), truth))
@@ -43,9 +44,15 @@ class Surface:
     """PSNR curves of a solver over constant parameters, each point computed once however many searches visit it."""
 
     def __init__(
-        self, problem: Problem, solver: Solver, denoise: Denoise, truth: Tensor, iterations: int = 30, batch: int = 64
+        self,
+        problem: Problem,
+        solver: Solver,
+        denoiser: Denoiser,
+        truth: Tensor,
+        iterations: int = 30,
+        batch: int = 64,
     ) -> None:
-        self.problem, self.solver, self.denoise, self.truth = problem, solver, denoise, truth
+        self.problem, self.solver, self.denoiser, self.truth = problem, solver, denoiser, truth
         self.iterations, self.batch = iterations, batch
         self._known: dict[tuple[float, ...], Tensor] = {}
 
@@ -60,7 +67,7 @@ class Surface:
             index, values = part[:, 0].long().to(self.truth.device), part[:, 1:].exp().T.to(self.truth)
             policy = Fixed(self.solver, self.iterations, **dict(zip(self.solver.params, values, strict=False)))
             problem, truth = self.problem.select(index), self.truth[index]
-            found = psnr_curve(problem, self.solver, self.denoise, policy, truth).T.cpu()
+            found = psnr_curve(problem, self.solver, self.denoiser, policy, truth).T.cpu()
             for row, curve in zip(missing[start : start + self.batch], found, strict=True):
                 self._known[tuple(round(number, 4) for number in row)] = curve
         return torch.stack([self._known[key] for key in keys]).reshape(*points.shape[:2], -1)
@@ -83,13 +90,13 @@ class Oracle(Policy):
         """The parameters that `fit` found."""
         if not self.values:
             raise Incompatible(
-                f"the policy {self.name!r} must be fitted to true images first: policy.fit(problem, denoise, truth)"
+                f"the policy {self.name!r} must be fitted to true images first: policy.fit(problem, denoiser, truth)"
             )
         return self.constant(problem, **self.values)
 
-    def fit(self, problem: Problem, denoise: Denoise, truth: Tensor) -> None:
+    def fit(self, problem: Problem, denoiser: Denoiser, truth: Tensor) -> None:
         """Search."""
-        self.search(Surface(problem, self.solver, denoise, truth, self.decisions))
+        self.search(Surface(problem, self.solver, denoiser, truth, self.decisions))
 
     @torch.no_grad()
     def search(self, surface: Surface) -> None:
@@ -143,14 +150,14 @@ class BestStop(Policy):
         self.inner = inner
         self.last = torch.empty(0)
 
-    def fit(self, problem: Problem, denoise: Denoise, truth: Tensor) -> None:
+    def fit(self, problem: Problem, denoiser: Denoiser, truth: Tensor) -> None:
         """Run the policy once and note where each image was best."""
-        self.inner.fit(problem, denoise, truth)
+        self.inner.fit(problem, denoiser, truth)
         with torch.no_grad():
-            self.last = psnr_curve(problem, self.solver, denoise, self.inner, truth).argmax(0)
+            self.last = psnr_curve(problem, self.solver, denoiser, self.inner, truth).argmax(0)
 
     def __call__(self, problem: Problem, state: Any, t: int) -> Action:
         """The other policy's parameters, with a perfect stop."""
         if not len(self.last):
-            raise Incompatible("a perfect stop needs true images first: policy.fit(problem, denoise, truth)")
+            raise Incompatible("a perfect stop needs true images first: policy.fit(problem, denoiser, truth)")
         return self.inner(problem, state, t)._replace(stop=self.last <= t)
