@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from deepinv.physics import MRI, CompressedSensing, GaussianNoise, LinearPhysics
+from deepinv.physics import MRI, CompressedSensing, GaussianNoise, Inpainting, LinearPhysics
 
 from pnpilot import PnPilot
 from pnpilot.baselines import BASELINES, build_baseline
@@ -245,9 +245,26 @@ def test_signed_images_are_not_clipped(smoother: Denoiser) -> None:
     _, physics = task.simulate(truth, task.settings[0])
     y = physics(signed)
     assert not open_problem(y, physics).units.real.any()
-    assert open_problem(physics(truth), physics).units.real.all()
     x = PnPilot(smoother)(y, physics)
     assert (x - signed).norm() < 0.3 * signed.norm()
+
+
+@pytest.mark.parametrize("name", ["deblur", "inpainting", "super-resolution", "tomography"])
+def test_noise_does_not_make_an_image_signed(name: str) -> None:
+    task, truth = build_task(name), phantom(48, 48)
+    _, physics = task.simulate(truth, task.settings[0])
+    for sigma in (2, 20, 60):
+        physics.noise_model = GaussianNoise(sigma / 255, rng=torch.Generator().manual_seed(sigma))
+        assert open_problem(physics(truth), physics).units.real.all()
+        assert not open_problem(physics(-truth), physics).units.real.any()
+
+
+def test_errors_without_words_are_told_by_their_kind() -> None:
+    def unfinished(_: torch.Tensor) -> torch.Tensor:
+        raise NotImplementedError
+
+    with pytest.raises(BadInput, match="NotImplementedError"):
+        open_problem(torch.rand(1, 1, 8, 8), LinearPhysics(A=unfinished, A_adjoint=unfinished))
 
 
 def test_data_that_would_only_broadcast_are_refused() -> None:
@@ -260,6 +277,8 @@ def test_data_that_would_only_broadcast_are_refused() -> None:
     y, physics = task.simulate(phantom(32, 32, 3), task.settings[0])
     with pytest.raises(BadInput, match="do not fit"):
         open_problem(y[:1], physics)
+    with pytest.raises(BadInput, match="zero samples in the mask"):
+        open_problem(y[:1], Inpainting((1, 32, 32), mask=torch.zeros(1, 1, 32, 32)))
     physics.mask[0, 0, 3, 3] = float("nan")
     with pytest.raises(BadInput, match="NaN or infinite entries"):
         open_problem(y, physics)

@@ -231,7 +231,7 @@ def _stoppable(message: str) -> Iterator[None]:
 def _device(name: str) -> torch.device:
     import torch
 
-    from .errors import BadInput
+    from .errors import BadInput, first_line
 
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -239,7 +239,7 @@ def _device(name: str) -> torch.device:
         device = torch.device(name)
         torch.zeros(1, device=device).item()
     except (RuntimeError, AssertionError, NotImplementedError) as error:
-        raise BadInput(f"the device {name!r} cannot be used: {str(error).splitlines()[0]}") from error
+        raise BadInput(f"the device {name!r} cannot be used: {first_line(error)}") from error
     return device
 
 
@@ -257,6 +257,6 @@ def main() -> None:
         explain = getattr(error, "format_message", None)
         if explain is None:
             raise
-        message = explain()
-        typer.echo(message if "\n" in message else f"pnpilot: {message}", err=True)
+        if message := explain():  # nothing is said where the help was shown
+            typer.echo(f"pnpilot: {message}", err=True)
         sys.exit(2)

@@ -11,6 +11,11 @@ class BadInput(PnPilotError, ValueError):
     """A measurement, mask, image or number that cannot be used."""
 
 
+def first_line(error: BaseException) -> str:
+    """What an error says, in one line; its kind if it says nothing."""
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
 def require(condition: bool, message: str) -> None:
     """Raise BadInput unless the condition holds."""
     if not condition:

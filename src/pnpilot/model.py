@@ -15,7 +15,7 @@ from torch import Tensor
 
 from .denoisers import Denoiser, build_denoiser
 from .denoisers.deepinv import DeepinvDenoiser
-from .errors import BadInput, Incompatible
+from .errors import BadInput, Incompatible, first_line
 from .policies import Policy, build_policy
 from .problem import Hints, Problem
 from .reconstruct import check_fit, rollout
@@ -73,7 +73,7 @@ class PnPilot(Reconstructor):
         try:
             self.to(device)
         except (RuntimeError, AssertionError) as error:
-            raise BadInput(f"the device {device!r} cannot be used: {str(error).splitlines()[0]}") from error
+            raise BadInput(f"the device {device!r} cannot be used: {first_line(error)}") from error
 
     def forward(self, y: Tensor, physics: Physics, **_: Any) -> Tensor:
         """The image."""

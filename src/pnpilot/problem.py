@@ -25,7 +25,7 @@ class Hints:
     sigma_n: float | Tensor | None = None
     """Noise level, in the units of the data. Default: what the physics declares."""
     real: bool | None = None
-    """Whether images are real and non-negative. Default: what the data of each image say."""
+    """Whether images are real and non-negative. Default: what the data of each image say, where they can."""
 
 
 @dataclass(frozen=True)
@@ -206,10 +206,9 @@ def checked_data(y: Tensor, what: str, channels: int | None = None) -> Tensor:
     return y
 
 
-def negative_energy(image: Tensor) -> Tensor:
-    """Energy of the negative pixels of a real image (B,), relative to its whole energy."""
-    energy = image.square().flatten(1).sum(1)
-    return image.clamp_max(0).square().flatten(1).sum(1) / energy.clamp_min(torch.finfo(image.dtype).tiny)
+def energy(values: Tensor) -> Tensor:
+    """Sum of squared moduli per image (B,)."""
+    return values.abs().square().flatten(1).sum(1)
 
 
 def relative_norm(difference: Tensor, reference: Tensor) -> Tensor:

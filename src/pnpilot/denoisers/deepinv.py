@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from ..errors import BadInput
+from ..errors import BadInput, first_line
 from .base import DENOISERS, Denoiser, freeze
 
 
@@ -43,7 +43,7 @@ class DeepinvDenoiser(Denoiser):
                         torch.full((1, channels, 64, 64), 0.5, device=device), torch.tensor([0.1], device=device)
                     )
             except (RuntimeError, ValueError, TypeError, AssertionError) as error:
-                reasons.append(str(error).splitlines()[0])
+                reasons.append(first_line(error))
             else:
                 return channels
         raise BadInput(f"{type(self.model).__name__} denoises neither grey nor colour images: {'; '.join(reasons)}")

@@ -41,7 +41,7 @@ class AMP(Solver):
         pixels = r[0].numel()
         level = factor * z.flatten(1).norm(dim=1) / pixels**0.5
         x = denoise(r, level)
-        epsilon = r.abs().flatten(1).amax(1) / 1000 + 1e-8
+        epsilon = x.abs().flatten(1).amax(1) / 1000 + 1e-8
         probe = _probe(tuple(r.shape[1:]), r.device)
         change = (denoise(r + scale(epsilon, probe), level) - x).real * probe
         divergence = change.flatten(1).sum(1) / epsilon

@@ -10,8 +10,8 @@ from deepinv.physics import DecomposablePhysics, Downsampling, LinearPhysics, Ph
 from deepinv.utils.mixins import MRIMixin
 from torch import Tensor
 
-from ..errors import BadInput
-from ..problem import Hints, Problem, Units, checked_data, negative_energy, relative_norm
+from ..errors import BadInput, first_line
+from ..problem import Hints, Problem, Units, checked_data, energy, relative_norm
 from ..types import per_sample
 
 START_PENALTY = 1e-2
@@ -40,7 +40,7 @@ class LinearProblem(Problem):
             gain = operator_norm(physics, adjoint)
             start = _start(physics, y, adjoint, gain)
         except (RuntimeError, ValueError, IndexError, AttributeError) as error:
-            reason = str(error).splitlines()[0]
+            reason = first_line(error)
             raise BadInput(
                 f"data of shape {tuple(y.shape)} do not fit the {type(physics).__name__}: {reason}"
             ) from error
@@ -51,15 +51,13 @@ class LinearProblem(Problem):
             raise BadInput(
                 f"data of shape {tuple(y.shape)} do not fit the {type(physics).__name__}: it gives {expected}"
             )
-        if not bool(torch.isfinite(start).all()):
-            raise BadInput(f"the {type(physics).__name__} has NaN or infinite entries: look at its mask or kernel")
         if not bool(adjoint.flatten(1).any(dim=1).all()):
             raise BadInput("the operator sees nothing of these data: are there zero samples in the mask?")
+        if not bool(torch.isfinite(start).all()):
+            raise BadInput(f"the {type(physics).__name__} has NaN or infinite entries: look at its mask or kernel")
         units = Units.of(hints, _inside(physics, start), noise_of(physics), gain)
         if hints.real is None:
-            complex_images = isinstance(physics, MRIMixin)
-            real = torch.zeros(len(y), dtype=torch.bool) if complex_images else negative_energy(start).cpu() < SIGNED
-            units = replace(units, real=real)
+            units = replace(units, real=_looks_non_negative(physics, y, adjoint, gain, start, units).cpu())
         return cls(units.scale(y) / per_sample(gain, y), units, physics, gain, units.scale(start))
 
     def x0(self) -> Tensor:
@@ -130,8 +128,10 @@ def operator_norm(physics: LinearPhysics, like: Tensor, iterations: int = 100) -
         for _ in range(iterations):
             length = x.flatten(1).norm(dim=1).clamp_min(torch.finfo(squared.dtype).tiny)
             x = physics.A_adjoint_A(x / per_sample(length, x))
-            before, squared = squared, x.flatten(1).norm(dim=1)
-            if bool((squared - before <= 5e-4 * squared).all()):
+            found = x.flatten(1).norm(dim=1)
+            growing = found - squared > 5e-4 * found
+            squared = torch.where(growing, found, squared)
+            if not bool(growing.any()):
                 break
     return squared.clamp_min(torch.finfo(squared.dtype).tiny).sqrt()
 
@@ -147,6 +147,18 @@ def _start(physics: LinearPhysics, y: Tensor, adjoint: Tensor, gain: Tensor) -> 
         if not isinstance(physics, MRIMixin) and has_closed_form(physics):
             return physics.prox_l2(torch.zeros_like(adjoint), y, gamma=1 / (START_PENALTY * squared))
         return physics.fbp(y) if hasattr(physics, "fbp") else adjoint / squared
+
+
+def _looks_non_negative(
+    physics: LinearPhysics, y: Tensor, adjoint: Tensor, gain: Tensor, start: Tensor, units: Units
+) -> Tensor:
+    """Whether the start of each image (B,) has little below zero beyond what noise puts there; never so for MRI."""
+    if isinstance(physics, MRIMixin):
+        return torch.zeros(len(y), dtype=torch.bool)
+    level = torch.zeros_like(gain) if units.sigma_n is None else units.sigma_n * units.peak * gain
+    # The start is linear in the data: what it makes of noise alone is what noise adds to it.
+    grain = energy(_start(physics, per_sample(level, y) * _noise_like(y), adjoint, gain))
+    return energy(start.clamp_max(0)) - grain / 2 < SIGNED * (energy(start) - grain).clamp_min(0)
 
 
 def _inside(physics: Physics, image: Tensor) -> Tensor:

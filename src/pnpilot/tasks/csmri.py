@@ -10,7 +10,7 @@ from deepinv.physics import MRI, GaussianNoise, Physics
 from torch import Tensor
 
 from ..errors import require
-from ..problem import Hints, Problem, Units, checked_data, negative_energy, relative_norm
+from ..problem import Hints, Problem, Units, checked_data, energy, relative_norm
 from ..types import per_sample
 from ._linear import SIGNED, noise_of, to_two_channels
 from ._masks import build_mask
@@ -132,21 +132,18 @@ class MaskedFourier(Problem):
         k-space of a real image has y(−k) = y(k)* wherever both are sampled, and the zero-filled image of a non-negative
         one has little below zero.
         """
-        mirrored_mask = _mirrored(self.mask)
-        pairs = (self.mask != 0) & (mirrored_mask != 0)
-        count = pairs.flatten(1).sum(1)
-        power = self.y.abs().square()
-        energy = (power * pairs).flatten(1).sum(1)
-        asymmetry = ((self.y - _mirrored(self.y).conj()).abs().square() * pairs).flatten(1).sum(1) / 2
         variance = self.y.real.new_zeros(len(self)) if self.units.sigma_n is None else self.units.sigma_n.square()
-        noise = 2 * variance * count
-        chance = 3 * noise * (2 / count.clamp_min(1)).sqrt()
-        symmetric = asymmetry - noise - chance < ASYMMETRIC * energy
-        telling = energy > 0.1 * power.flatten(1).sum(1)
+        # Each sample is weighted like its mirror image, which makes a difference for masks other than 0 and 1.
+        there, back = _mirrored(self.mask) * self.y, self.mask * _mirrored(self.y).conj()
+        noise = variance * (energy(self.mask * (back != 0)) + energy(_mirrored(self.mask) * (there != 0)))
+        chance = 3 * noise * (2 / (there != 0).flatten(1).sum(1).clamp_min(1)).sqrt()
+        symmetric = energy(there - back) / 2 - noise - chance < ASYMMETRIC * energy(there)
+        telling = energy(there) > 0.1 * energy(self.mask * self.y)
 
         image = self.x0().real
-        below = negative_energy(image) * image.square().flatten(1).sum(1) - variance * self.measurements / 2
-        return symmetric & telling & (below < SIGNED * image.square().flatten(1).sum(1))
+        grain = variance * energy(self.mask)
+        non_negative = energy(image.clamp_max(0)) - grain / 2 < SIGNED * (energy(image) - grain).clamp_min(0)
+        return symmetric & telling & non_negative
 
     def export(self, image: Tensor) -> Tensor:
         """deepinv's two channels."""

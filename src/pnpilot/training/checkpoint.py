@@ -11,7 +11,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 
-from ..errors import BadInput
+from ..errors import BadInput, first_line
 from ..io.files import write_atomically
 
 
@@ -38,7 +38,7 @@ def load_checkpoint(path: Path, modules: dict[str, Any], expected: dict[str, Any
     except BadInput:
         raise
     except (OSError, SafetensorError, KeyError, TypeError, ValueError, RuntimeError) as error:
-        reason = str(error).splitlines()[0]
+        reason = first_line(error)
         raise BadInput(f"{path} is not a readable checkpoint ({reason}); delete it to start anew") from error
     return progress
 

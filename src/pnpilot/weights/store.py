@@ -12,7 +12,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import nn
 
-from ..errors import BadWeights
+from ..errors import BadWeights, first_line
 from ..io.files import write_atomically
 
 
@@ -54,7 +54,7 @@ def load_weights(module: nn.Module, name: str, folder: Path | None = None) -> di
     try:
         module.load_state_dict(load(data))
     except (SafetensorError, RuntimeError) as error:
-        raise BadWeights(f"{path} does not fit {type(module).__name__}: {str(error).splitlines()[0]}") from error
+        raise BadWeights(f"{path} does not fit {type(module).__name__}: {first_line(error)}") from error
     return card
 
 
