@@ -259,6 +259,13 @@ def test_noise_does_not_make_an_image_signed(name: str) -> None:
         assert not open_problem(physics(-truth), physics).units.real.any()
 
 
+def test_an_adjoint_that_mixes_pixels_is_not_taken_for_a_signed_picture() -> None:
+    physics = CompressedSensing(m=120, img_size=(1, 16, 16), rng=torch.Generator().manual_seed(0))
+    truth = phantom(16, 16)
+    assert open_problem(physics.A(truth), physics).units.real.all()
+    assert not open_problem(physics.A(-truth), physics).units.real.any()
+
+
 def test_errors_without_words_are_told_by_their_kind() -> None:
     def unfinished(_: torch.Tensor) -> torch.Tensor:
         raise NotImplementedError

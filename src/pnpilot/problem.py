@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -12,8 +11,12 @@ import torch
 from torch import Tensor
 
 from .denoisers import Denoiser
+from .denoisers.base import half_precision
 from .errors import BadInput
 from .types import Denoise, per_sample
+
+SIGNED = 0.1
+"""An image with a larger share of its energy below zero is not taken for a non-negative one."""
 
 
 @dataclass(frozen=True)
@@ -125,12 +128,12 @@ class Problem(ABC):
 
     def prior(self, denoiser: Denoiser) -> Denoise:
         """The denoiser as these images need it: real part or complex, bounds, bf16 on a GPU."""
-        device, real = self.y.device.type, self.units.real
+        real = self.units.real
 
         def run(v: Tensor, sigma: Tensor, *, signed: bool = False) -> Tensor:
             call = denoiser.signed if signed and not v.is_complex() else denoiser
             single = v.to(torch.complex64 if v.is_complex() else torch.float32)
-            with torch.autocast(device, torch.bfloat16) if device == "cuda" else contextlib.nullcontext():
+            with half_precision(v.device):
                 return call(single, sigma).to(v.dtype)
 
         def denoise(v: Tensor, sigma: Tensor) -> Tensor:
@@ -204,6 +207,12 @@ def checked_data(y: Tensor, what: str, channels: int | None = None) -> Tensor:
     if not bool(y.flatten(1).any(dim=1).all()):
         raise BadInput(f"{what} is all zeros for at least one image: there is nothing to reconstruct from")
     return y
+
+
+def looks_non_negative(image: Tensor, grain: Tensor) -> Tensor:
+    """Whether an estimate (B, ...) whose noise has energy `grain` (B,) has little below zero beyond that noise (B,)."""
+    below = energy(image.clamp_max(0)) - grain / 2
+    return below < SIGNED * (energy(image) - grain).clamp_min(0)
 
 
 def energy(values: Tensor) -> Tensor:

@@ -102,20 +102,16 @@ def _cells(
     problem = open_problem(y, physics, Hints(peak=1.0, real=True))
     solver, denoiser = build_solver(bench.solver, problem.offers), bench.denoiser
     check_fit(problem, solver)
-    if bench.task.start in methods:
-        image, seconds = _timed(problem.x0)
-        yield bench.task.start, _scores(image, truth, torch.zeros(len(truth)), seconds / len(truth))
     surface = Surface(problem, solver, denoiser, truth, batch=bench.batch)
     runs: dict[str, Run] = {}
     for method in methods:
         name, starred = method.removesuffix("*"), method.endswith("*")
         if name == bench.task.start:
+            yield name, _one_shot(problem.x0, 0, truth)
             continue
         if name in BASELINES:
             baseline = build_baseline(name)
-            image, seconds = _timed(partial(baseline, y, physics))
-            taken = torch.full((len(truth),), float(baseline.iterations))
-            yield name, _scores(image[:, :1], truth, taken, seconds / len(truth))  # of two channels, the real part
+            yield name, _one_shot(partial(baseline, y, physics), baseline.iterations, truth)
             continue
         policy = build_policy(name, solver)
         if isinstance(policy, Oracle):
@@ -155,10 +151,11 @@ def run_policy(problem: Problem, solver: Solver, denoiser: Denoiser, policy: Pol
     )
 
 
-def _timed(call: Callable[[], Tensor]) -> tuple[Tensor, float]:
+def _one_shot(call: Callable[[], Tensor], iterations: int, truth: Tensor) -> list[dict[str, Any]]:
     start = time.perf_counter()
-    image = call().cpu()  # waits for the device
-    return image, time.perf_counter() - start
+    image = call()[:, :1].cpu()  # waits for the device; of two channels, the first is the real part
+    seconds = (time.perf_counter() - start) / len(truth)
+    return _scores(image, truth.cpu(), torch.full((len(truth),), float(iterations)), seconds)
 
 
 def _found(policy: Oracle, images: int) -> list[dict[str, float]]:
@@ -177,6 +174,5 @@ def _best_scores(run: Run, policy: Policy, truth: Tensor) -> list[dict[str, Any]
 
 
 def _scores(image: Tensor, truth: Tensor, iterations: Tensor, seconds: float) -> list[dict[str, Any]]:
-    image = image.to(truth.device)
     columns = zip(psnr(image, truth).tolist(), ssim(image, truth).tolist(), iterations.tolist(), strict=True)
     return [{"psnr": p, "ssim": s, "iterations": n, "seconds": seconds} for p, s, n in columns]

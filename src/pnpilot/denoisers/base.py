@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -76,6 +77,11 @@ def noise_levels(sigma: Tensor | float, x: Tensor) -> Tensor:
 def freeze(module: Module) -> Module:
     """Fix the weights, but let gradients pass: the policy learns through the denoiser."""
     return module.requires_grad_(False).eval()
+
+
+def half_precision(device: torch.device) -> contextlib.AbstractContextManager[Any]:
+    """bf16 on a GPU, where networks run several times faster with it; single precision elsewhere."""
+    return torch.autocast("cuda", torch.bfloat16) if device.type == "cuda" else contextlib.nullcontext()
 
 
 DENOISERS: Registry[Denoiser] = Registry("denoiser", __package__)

@@ -10,14 +10,12 @@ from deepinv.physics import DecomposablePhysics, Downsampling, LinearPhysics, Ph
 from deepinv.utils.mixins import MRIMixin
 from torch import Tensor
 
-from ..errors import BadInput, first_line
-from ..problem import Hints, Problem, Units, checked_data, energy, relative_norm
+from ..errors import BadInput, first_line, require
+from ..problem import Hints, Problem, Units, checked_data, energy, looks_non_negative, relative_norm
 from ..types import per_sample
 
 START_PENALTY = 1e-2
 """Weight of the ridge in the start of problems whose data step has a closed form."""
-SIGNED = 0.1
-"""An image whose start has this share of its energy in negative pixels is not taken for a non-negative one."""
 
 
 class LinearProblem(Problem):
@@ -38,26 +36,16 @@ class LinearProblem(Problem):
         try:
             adjoint = physics.A_adjoint(y)
             gain = operator_norm(physics, adjoint)
-            start = _start(physics, y, adjoint, gain)
+            start = _start(physics, y, gain)
         except (RuntimeError, ValueError, IndexError, AttributeError) as error:
             reason = first_line(error)
             raise BadInput(
                 f"data of shape {tuple(y.shape)} do not fit the {type(physics).__name__}: {reason}"
             ) from error
-        if adjoint.ndim != 4:
-            raise BadInput(f"images must be two-dimensional, these would have shape {tuple(adjoint.shape[2:])}")
-        expected = tuple(physics.A(adjoint).shape)
-        if expected != tuple(y.shape):
-            raise BadInput(
-                f"data of shape {tuple(y.shape)} do not fit the {type(physics).__name__}: it gives {expected}"
-            )
-        if not bool(adjoint.flatten(1).any(dim=1).all()):
-            raise BadInput("the operator sees nothing of these data: are there zero samples in the mask?")
-        if not bool(torch.isfinite(start).all()):
-            raise BadInput(f"the {type(physics).__name__} has NaN or infinite entries: look at its mask or kernel")
+        _check(physics, y, adjoint, start)
         units = Units.of(hints, _inside(physics, start), noise_of(physics), gain)
         if hints.real is None:
-            units = replace(units, real=_looks_non_negative(physics, y, adjoint, gain, start, units).cpu())
+            units = replace(units, real=_looks_real(physics, y, gain, start, units).cpu())
         return cls(units.scale(y) / per_sample(gain, y), units, physics, gain, units.scale(start))
 
     def x0(self) -> Tensor:
@@ -141,24 +129,38 @@ def _noise_like(image: Tensor) -> Tensor:
     return one.to(image).expand_as(image)
 
 
-def _start(physics: LinearPhysics, y: Tensor, adjoint: Tensor, gain: Tensor) -> Tensor:
-    squared = per_sample(gain.square(), adjoint)
+def _check(physics: LinearPhysics, y: Tensor, adjoint: Tensor, start: Tensor) -> None:
+    name, given = type(physics).__name__, tuple(y.shape)
+    require(adjoint.ndim == 4, f"images must be two-dimensional, these would have shape {tuple(adjoint.shape[2:])}")
+    expected = tuple(physics.A(adjoint).shape)
+    require(expected == given, f"data of shape {given} do not fit the {name}: it gives {expected}")
+    seen = bool(adjoint.flatten(1).any(dim=1).all())
+    require(seen, "the operator sees nothing of these data: are there zero samples in the mask?")
+    finite = bool(torch.isfinite(start).all())
+    require(finite, f"the {name} has NaN or infinite entries: look at its mask or kernel")
+
+
+def _start(physics: LinearPhysics, y: Tensor, gain: Tensor) -> Tensor:
+    """Filtered back-projection, ridge solution or scaled adjoint; linear in the data, whichever it is."""
     with torch.no_grad():
-        if not isinstance(physics, MRIMixin) and has_closed_form(physics):
+        if hasattr(physics, "fbp"):
+            return physics.fbp(y)
+        adjoint = physics.A_adjoint(y)
+        squared = per_sample(gain.square(), adjoint)
+        if has_closed_form(physics) and not isinstance(physics, MRIMixin):
             return physics.prox_l2(torch.zeros_like(adjoint), y, gamma=1 / (START_PENALTY * squared))
-        return physics.fbp(y) if hasattr(physics, "fbp") else adjoint / squared
+        return adjoint / squared
 
 
-def _looks_non_negative(
-    physics: LinearPhysics, y: Tensor, adjoint: Tensor, gain: Tensor, start: Tensor, units: Units
-) -> Tensor:
-    """Whether the start of each image (B,) has little below zero beyond what noise puts there; never so for MRI."""
+def _looks_real(physics: LinearPhysics, y: Tensor, gain: Tensor, start: Tensor, units: Units) -> Tensor:
+    """Whether each image (B,) is real and non-negative, as far as its start tells; MR images never count as that."""
     if isinstance(physics, MRIMixin):
         return torch.zeros(len(y), dtype=torch.bool)
+    if not (has_closed_form(physics) or hasattr(physics, "fbp")):
+        # The adjoint of an operator that mixes pixels is no picture: only an image that is mostly negative shows.
+        return energy(start.clamp_max(0)) < energy(start) / 2
     level = torch.zeros_like(gain) if units.sigma_n is None else units.sigma_n * units.peak * gain
-    # The start is linear in the data: what it makes of noise alone is what noise adds to it.
-    grain = energy(_start(physics, per_sample(level, y) * _noise_like(y), adjoint, gain))
-    return energy(start.clamp_max(0)) - grain / 2 < SIGNED * (energy(start) - grain).clamp_min(0)
+    return looks_non_negative(start, energy(_start(physics, per_sample(level, y) * _noise_like(y), gain)))
 
 
 def _inside(physics: Physics, image: Tensor) -> Tensor:

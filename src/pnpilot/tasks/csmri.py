@@ -10,9 +10,9 @@ from deepinv.physics import MRI, GaussianNoise, Physics
 from torch import Tensor
 
 from ..errors import require
-from ..problem import Hints, Problem, Units, checked_data, energy, relative_norm
+from ..problem import Hints, Problem, Units, checked_data, energy, looks_non_negative, relative_norm
 from ..types import per_sample
-from ._linear import SIGNED, noise_of, to_two_channels
+from ._linear import noise_of, to_two_channels
 from ._masks import build_mask
 from .base import TASKS, Setting, Task
 
@@ -140,10 +140,7 @@ class MaskedFourier(Problem):
         symmetric = energy(there - back) / 2 - noise - chance < ASYMMETRIC * energy(there)
         telling = energy(there) > 0.1 * energy(self.mask * self.y)
 
-        image = self.x0().real
-        grain = variance * energy(self.mask)
-        non_negative = energy(image.clamp_max(0)) - grain / 2 < SIGNED * (energy(image) - grain).clamp_min(0)
-        return symmetric & telling & non_negative
+        return symmetric & telling & looks_non_negative(self.x0().real, variance * energy(self.mask))
 
     def export(self, image: Tensor) -> Tensor:
         """deepinv's two channels."""

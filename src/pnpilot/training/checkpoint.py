@@ -11,7 +11,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 
-from ..errors import BadInput, first_line
+from ..errors import BadInput, first_line, require
 from ..io.files import write_atomically
 
 
@@ -30,16 +30,14 @@ def load_checkpoint(path: Path, modules: dict[str, Any], expected: dict[str, Any
         with safe_open(path, framework="pt") as file:
             tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 (not a dict)
             progress = json.loads(file.metadata()["progress"])
-        if expected is not None and progress["args"] != expected:
-            raise BadInput(f"{path} belongs to a run with other settings; choose another folder or delete it")
-        for name, module in modules.items():
+        same_run = expected is None or progress["args"] == expected
+        for name, module in modules.items() if same_run else ():
             prefix = f"{name}/"
             _restore(module, {key[len(prefix) :]: value for key, value in tensors.items() if key.startswith(prefix)})
-    except BadInput:
-        raise
     except (OSError, SafetensorError, KeyError, TypeError, ValueError, RuntimeError) as error:
         reason = first_line(error)
         raise BadInput(f"{path} is not a readable checkpoint ({reason}); delete it to start anew") from error
+    require(same_run, f"{path} belongs to a run with other settings; choose another folder or delete it")
     return progress
 
 

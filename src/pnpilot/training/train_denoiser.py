@@ -6,7 +6,6 @@ docs/denoisers.md.
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import time
 from dataclasses import asdict, dataclass
@@ -20,7 +19,7 @@ from torch.nn import functional as F
 
 from ..benchmark.denoising import complexity, mean_psnr
 from ..denoisers import DENOISERS, Denoiser
-from ..denoisers.base import freeze
+from ..denoisers.base import freeze, half_precision
 from ..errors import BadInput
 from ..io.files import writable_folder
 from ..io.images import image_paths
@@ -147,7 +146,7 @@ def _update(
     sigma = torch.rand(args.batch, device=clean.device, generator=generator) * args.largest_sigma / 255
     noise = torch.randn(clean.shape, device=clean.device, generator=generator)
     noisy = clean + sigma[:, None, None, None] * noise
-    with _half_precision(clean.device):
+    with half_precision(clean.device):
         estimate = denoiser(noisy, sigma)
     loss = F.l1_loss(estimate.float(), clean)
     optimizer.zero_grad(set_to_none=True)
@@ -155,10 +154,6 @@ def _update(
     torch.nn.utils.clip_grad_norm_(denoiser.parameters(), args.clip)
     optimizer.step()
     return loss.detach()
-
-
-def _half_precision(device: torch.device) -> contextlib.AbstractContextManager[Any]:
-    return torch.autocast("cuda", torch.bfloat16) if device.type == "cuda" else contextlib.nullcontext()
 
 
 @torch.inference_mode()
