@@ -47,7 +47,7 @@ def main() -> None:
         scores = []
         for problem in problems:
             with torch.no_grad():
-                *_, step = rollout(problem, solver, problem.prior(denoiser), Schedule(solver, last=last, weight=weight))
+                *_, step = rollout(problem, solver, denoiser, Schedule(solver, last=last, weight=weight))
             scores.append(psnr(step.image, truth).mean().item())
         mean = sum(scores) / len(scores)
         print(f"{last:4g}  {weight:6g}  {mean:6.3f}  " + "  ".join(f"{score:12.3f}" for score in scores), flush=True)

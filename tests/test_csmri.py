@@ -185,9 +185,16 @@ def test_a_real_and_a_complex_image_in_one_batch_are_as_if_alone(smoother: Denoi
     assert together[1, 1].abs().max() > 0.1
 
 
-def test_no_noise_model_means_no_noise() -> None:
-    y, physics = CSMRI().simulate(phantom(32, 32), CSMRI.setting(4, 0))
-    assert open_problem(y, MRI(mask=physics.mask)).units.sigma_n.tolist() == [0, 0]  # type: ignore[union-attr]
+@pytest.mark.parametrize("mask", ["radial", "cartesian", "random"])
+@pytest.mark.parametrize("sigma", [0, 3, 15])
+def test_noise_that_nobody_declared_is_estimated(sigma: float, mask: str) -> None:
+    y, physics = CSMRI().simulate(phantom(96, 80), CSMRI.setting(4, sigma, mask))
+    silent = MRI(mask=physics.mask)
+    found = open_problem(y, silent, Hints(peak=1.0)).units.sigma_n
+    assert found is not None
+    assert found.tolist() == pytest.approx([sigma / 255] * 2, rel=0.15, abs=1e-6)
+    doubled = open_problem(2 * y, silent, Hints(peak=2.0)).units.sigma_n
+    assert doubled is not None and torch.allclose(doubled, found, rtol=1e-4)
 
 
 def test_masks_that_do_not_fit_or_sample_nothing() -> None:

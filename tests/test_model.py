@@ -138,7 +138,7 @@ class Breaking(Denoiser):
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), 1e6])
 def test_an_image_that_breaks_comes_back_as_its_start_with_a_warning(value: float) -> None:
     y, physics = CSMRI().simulate(phantom(32, 32), CSMRI.setting(2, 5))
-    model = PnPilot(Breaking(value), policy="fixed")
+    model = PnPilot(Breaking(value), policy="schedule")
     with pytest.warns(UserWarning, match="image 1 diverged"):
         x = model(y, physics)
     assert torch.isfinite(x).all()
@@ -148,6 +148,8 @@ def test_an_image_that_breaks_comes_back_as_its_start_with_a_warning(value: floa
     assert torch.equal(last.image, x)
     result = model.reconstruct(y, physics)
     assert result.warnings == ["image 1 diverged: its start is returned instead"]
+    assert result.trace[1]["fallback"] == "the start is returned"
+    assert [record["iterations"] for record in result.trace] == [30, 0]
 
 
 @pytest.mark.parametrize("name", SOLVERS)

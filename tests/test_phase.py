@@ -9,6 +9,7 @@ from pnpilot.denoisers import Denoiser
 from pnpilot.errors import BadInput, Incompatible
 from pnpilot.model import PnPilot
 from pnpilot.policies.fixed import Fixed
+from pnpilot.problem import Hints
 from pnpilot.reconstruct import check_fit, rollout
 from pnpilot.solvers import build_solver
 from pnpilot.tasks import open_problem
@@ -50,7 +51,7 @@ def test_gradient_stays_finite_where_the_field_vanishes() -> None:
 def test_inexact_admm_recovers_a_phantom(smoother: Denoiser) -> None:
     problem, truth = example_problem(PhaseRetrieval())
     solver = build_solver("inexact-admm")
-    *_, last = rollout(problem, solver, problem.prior(smoother), Fixed(solver, 60, sigma=0.004, mu=0.1, tau=1.0))
+    *_, last = rollout(problem, solver, smoother, Fixed(solver, 60, sigma=0.004, mu=0.1, tau=1.0))
     error = (last.image.real - truth).norm() / truth.norm()
     assert error < 0.1
     assert (problem.misfit(last.image) < 0.1).all()
@@ -93,3 +94,19 @@ def test_strong_noise_does_not_make_the_default_diverge(peak: float | None, smoo
     result = PnPilot(smoother, peak=peak).reconstruct(y, physics)
     assert result.warnings == []
     assert max(result.trace[1]["parameters"]["mu"]) <= 0.5
+
+
+@pytest.mark.parametrize("alpha", [9, 27])
+def test_noise_that_nobody_declared_is_estimated(alpha: float) -> None:
+    y, physics = PhaseRetrieval().simulate(phantom(64, 64), PhaseRetrieval.setting(alpha))
+    found = open_problem(y, CodedDiffraction(physics.masks), Hints(peak=1.0)).units.sigma_n
+    assert found is not None
+    assert found.tolist() == pytest.approx([alpha / 510] * 2, rel=0.15)
+
+
+def test_images_of_one_batch_may_have_their_own_noise() -> None:
+    task, truth = PhaseRetrieval(), phantom(32, 32)
+    y, physics = task.simulate(truth, [task.setting(9), task.setting(81)])
+    assert open_problem(y, physics, Hints(peak=1.0)).units.sigma_n.tolist() == pytest.approx([9 / 510, 81 / 510])  # type: ignore[union-attr]
+    second = task.select(physics, torch.tensor([1]))
+    assert open_problem(y[1:], second, Hints(peak=1.0)).units.sigma_n.tolist() == pytest.approx([81 / 510])  # type: ignore[union-attr]

@@ -19,7 +19,7 @@ from pnpilot.tasks import TASKS, build_task
 from pnpilot.tasks.csmri import CSMRI
 from pnpilot.transition import reward, transition
 from pnpilot.types import Action, Denoise
-from tests.conftest import phantom
+from tests.conftest import Smoother, phantom
 from tests.contracts import assert_close, example_problem
 
 
@@ -90,7 +90,7 @@ def test_every_fitting_pair_stays_with_the_data(name: str, task: str, smoother: 
     if "sigma" not in solver.params:
         pytest.skip("sets the strength itself, and relies on a denoiser that removes most of the noise")
     policy = Fixed(solver, 20, sigma=0.01)
-    *_, last = rollout(problem, solver, problem.prior(smoother), policy)
+    *_, last = rollout(problem, solver, smoother, policy)
     assert torch.isfinite(last.image.abs()).all()
     assert (problem.misfit(last.image) < 0.5).all()
     assert (psnr(last.image, truth) > psnr(problem.x0(), truth) - 1).all()
@@ -183,7 +183,7 @@ def test_admm_equals_deepinv(smoother: Denoiser) -> None:
     )(y, physics)
     problem = task.problem(y, physics, Hints(peak=1.0, real=False))
     solver = build_solver("admm")
-    *_, last = rollout(problem, solver, problem.prior(smoother), Fixed(solver, 8, sigma=0.05, mu=0.3))
+    *_, last = rollout(problem, solver, smoother, Fixed(solver, 8, sigma=0.05, mu=0.3))
     assert_close(problem.export(last.state.z), theirs, 1e-4)
 
 
@@ -193,11 +193,17 @@ def test_images_that_stop_keep_their_state(smoother: Denoiser) -> None:
 
     class StopAt(Fixed):
         stops = True
+        last = torch.tensor([2, 5, 99])
 
         def __call__(self, problem: Problem, state: object, t: int) -> Action:
-            return super().__call__(problem, state, t)._replace(stop=torch.tensor([2, 5, 99]) <= t + 1)
+            return super().__call__(problem, state, t)._replace(stop=self.last <= t + 1)
 
-    steps = list(rollout(problem, solver, problem.prior(smoother), StopAt(solver, 8)))
+        def select(self, index: Tensor) -> StopAt:
+            chosen = StopAt(self.solver, self.decisions)
+            chosen.last = self.last[index]
+            return chosen
+
+    steps = list(rollout(problem, solver, smoother, StopAt(solver, 8)))
     assert steps[-1].iterations.tolist() == [2, 5, 8]
     assert torch.equal(steps[1].image[0], steps[-1].image[0])
     assert torch.equal(steps[4].image[1], steps[-1].image[1])
@@ -205,31 +211,28 @@ def test_images_that_stop_keep_their_state(smoother: Denoiser) -> None:
     assert [step.active.tolist() for step in steps[:2]] == [[True, True, True], [False, True, True]]
     for index, iterations in enumerate((2, 5, 8)):
         one = problem.select(torch.tensor([index]))
-        *_, alone = rollout(one, solver, one.prior(smoother), Fixed(solver, iterations))
+        *_, alone = rollout(one, solver, smoother, Fixed(solver, iterations))
         assert_close(steps[-1].image[index : index + 1].real, alone.image.real)
 
 
 def test_a_batch_whose_images_all_stop_ends_early(smoother: Denoiser) -> None:
     solver = build_solver("hqs")
     problem, _ = example_problem(CSMRI())
-    calls = 0
+    sizes = []
 
-    def counted(denoise: Denoise) -> Denoise:
-        def call(v: Tensor, sigma: Tensor) -> Tensor:
-            nonlocal calls
-            calls += 1
-            return denoise(v, sigma)
-
-        return call
+    class Counted(Smoother):
+        def residual(self, x: Tensor, sigma: Tensor) -> Tensor:
+            sizes.append(len(x))
+            return super().residual(x, sigma)
 
     class StopAtTwo(Fixed):
         stops = True
 
         def __call__(self, problem: Problem, state: object, t: int) -> Action:
-            return super().__call__(problem, state, t)._replace(stop=torch.tensor([True, t >= 1]))
+            return super().__call__(problem, state, t)._replace(stop=torch.tensor([True, False] if t == 0 else [True]))
 
-    assert len(list(rollout(problem, solver, counted(problem.prior(smoother)), StopAtTwo(solver, 30)))) == 2
-    assert calls == 2
+    assert len(list(rollout(problem, solver, Counted(), StopAtTwo(solver, 30)))) == 2
+    assert sizes == [2, 1]  # the image that stopped left the batch
 
 
 def test_unknown_solver_suggests() -> None:

@@ -33,6 +33,7 @@ LOWER_FIRST = [
     {"transition", "trace"},
     {"policies"},
     {"reconstruct"},
+    {"safety"},
     {"model", "baselines"},
     {"benchmark", "plots"},
     {"training", "demo"},

@@ -195,7 +195,7 @@ def test_empty_data_wrong_shapes_and_hints_are_refused(name: str) -> None:
         open_problem(y[0, 0, 0], physics)
     with pytest.raises(BadInput, match="noise level must be"):
         open_problem(y, physics, Hints(sigma_n=-1.0))
-    with pytest.raises(BadInput, match="must be numbers, got 'loud'"):
+    with pytest.raises(BadInput, match="a number, or 'estimate', got 'loud'"):
         open_problem(y, physics, Hints(sigma_n="loud"))  # type: ignore[arg-type]
     with pytest.raises(BadInput, match="noise levels for 1 images"):
         open_problem(y, physics, Hints(sigma_n=torch.ones(3)))

@@ -37,6 +37,13 @@ Settings = Annotated[
     list[str] | None, typer.Option("--setting", help="Only this setting, e.g. 'x4 sigma=15'; repeat for several.")
 ]
 
+Policies = Annotated[
+    list[Path] | None, typer.Option("--policy", help="Folder that `pnpilot train policy` wrote; repeat for several.")
+]
+Size = Annotated[str, typer.Option(help="Images are resized to this: 128, or HEIGHTxWIDTH.")]
+Seeds = Annotated[int, typer.Option(help="Average over this many seeds, from the first on.", min=1)]
+EstimateNoise = Annotated[bool, typer.Option("--estimate-noise", help="Policies are not told the noise level.")]
+
 
 def _version(wanted: bool) -> None:
     if wanted:
@@ -116,6 +123,48 @@ def train_denoiser(
         run(args, out or Path("runs") / name, device=_device(device), test=test)
 
 
+@train.command("policy")
+def train_policy(
+    task: Annotated[str, typer.Option(help="A registered task.")],
+    data: Annotated[Path, typer.Option(help="Folder of training images, searched with its subfolders.")],
+    solver: Annotated[str, typer.Option(help="Whose parameters it sets; auto is ADMM if it fits.")] = "auto",
+    denoiser: Annotated[str, typer.Option(help="A registered denoiser that has a gradient.")] = "compact",
+    weights: Weights = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for all it writes; default runs/METHOD-TASK-SOLVER.")] = None,
+    minutes: Annotated[float, typer.Option(help="Wall-clock budget; the learning rate follows it.", min=0.001)] = 10.0,
+    method: Annotated[str, typer.Option(help="learned, or model-free for comparison.")] = "learned",
+    observation: Annotated[str, typer.Option(help="probed, universal, or paper for its own channels.")] = "probed",
+    width: Annotated[int, typer.Option(help="Width of the encoder; the paper's is 64.", min=8)] = 32,
+    lookahead: Annotated[int, typer.Option(help="Decisions that gradients pass through; the paper's is 1.", min=1)] = 2,
+    seed: Annotated[int, typer.Option(help="Seed of weights, images, masks and noise.", min=0)] = 0,
+    device: Device = "auto",
+    smoke: Annotated[
+        bool, typer.Option("--smoke", help="A few seconds with small batches, to see that all works.")
+    ] = False,
+) -> None:
+    """Train a policy; run the same command again to go on after a stop, or under torchrun on several GPUs."""
+    from .training.learner import LearnerArgs
+    from .training.train_policy import PolicyArgs
+    from .training.train_policy import train_policy as run
+
+    noise = 0.1 if method == "model-free" else 0.0
+    args = PolicyArgs(
+        task=task,
+        data=str(data),
+        solver=solver,
+        denoiser=denoiser,
+        method=method,
+        observation=observation,
+        minutes=minutes,
+        seed=seed,
+        learner=LearnerArgs(width=width, lookahead=lookahead, noise=noise),
+    )
+    if smoke:
+        args.minutes, args.batch, args.size, args.held_out, args.updates = min(minutes, 0.5), 4, 64, 2, 2
+    with _stoppable("stopped; the same command goes on from the last checkpoint"):
+        run(args, out or Path("runs") / f"{method}-{task}-{solver}", device=_device(device), weights=weights)
+
+
 @bench.command("denoisers")
 def bench_denoisers(
     data: Data,
@@ -156,33 +205,165 @@ def bench_policies(
     solver: Annotated[str, typer.Option(help="Whose parameters the policies set; auto is ADMM if it fits.")] = "auto",
     denoiser: Annotated[str, typer.Option(help="A registered denoiser.")] = "compact",
     weights: Weights = None,
+    policy: Policies = None,
+    size: Size = "128",
+    estimate_noise: EstimateNoise = False,
     batch: Annotated[int | None, typer.Option(help="Images per batch; default 8, on a GPU 512.", min=1)] = None,
     seed: Seed = 0,
+    seeds: Seeds = 1,
     device: Device = "auto",
 ) -> None:
     """Reconstruction with different ways to set the parameters; starred rows stop each image at its best.
 
     The rows fixed-optimal and oracle search with the truth at hand: minutes on a GPU, hours on a CPU.
     """
-    from .benchmark.data import check_datasets
-    from .benchmark.policies import Bench, bench_policies, check_methods, choose_settings, method_names
-    from .benchmark.results import Results
+    from .benchmark.policies import Bench
     from .denoisers import build_denoiser
-    from .solvers import build_solver
     from .tasks import build_task
 
-    chosen = build_task(task)
-    methods, sets = _distinct(method or method_names(chosen)), _distinct(dataset or chosen.datasets)
-    check_methods(chosen, methods)
-    build_solver(solver)
-    settings = choose_settings(chosen, _distinct(setting or ()))
-    check_datasets(data, sets, images)
     where = _device(device)
     network = build_denoiser(denoiser, weights=weights).to(where)
-    plan = Bench(chosen, solver, network, seed=seed, batch=batch or (512 if where.type == "cuda" else 8))
-    results = Results(json, seed)
-    with _progress(results, len(sets) * len(settings) * len(methods)) as tick:
+    plan = Bench(build_task(task), solver, network, seed=seed, seeds=seeds, size=_size(size))
+    plan.batch, plan.estimate_noise = batch or (512 if where.type == "cuda" else 8), estimate_noise
+    _bench(plan, data, json, images, method, dataset, setting, policy)
+
+
+@bench.command("phase")
+def bench_phase(
+    data: Data,
+    json: Json = None,
+    images: Images = None,
+    method: Methods = None,
+    setting: Settings = None,
+    policy: Policies = None,
+    estimate_noise: EstimateNoise = False,
+    batch: Annotated[int | None, typer.Option(help="Images per batch; default 8, on a GPU 64.", min=1)] = None,
+    seed: Seed = 0,
+    seeds: Seeds = 3,
+    device: Device = "auto",
+) -> None:
+    """Phase retrieval on the paper's twelve images, fresh masks for every image, beside the paper's numbers."""
+    from .benchmark.policies import Bench
+    from .denoisers import build_denoiser
+    from .tasks import build_task
+
+    where = _device(device)
+    plan = Bench(build_task("phase"), "auto", build_denoiser("compact").to(where), seed=seed, seeds=seeds)
+    plan.batch, plan.estimate_noise = batch or (64 if where.type == "cuda" else 8), estimate_noise
+    _bench(plan, data, json, images, method or ["start", "schedule", "learned"], None, setting, policy)
+
+
+@bench.command("speed")
+def bench_speed(
+    data: Data,
+    json: Annotated[Path | None, typer.Option("--json", help="Write the numbers here.")] = None,
+    task: Annotated[str, typer.Option(help="A task whose policy ships.")] = "csmri",
+    dataset: Annotated[str | None, typer.Option(help="Test set; default the first of the task.")] = None,
+    count: Annotated[int | None, typer.Option(help="Images; default four batches.", min=1)] = None,
+    batch: Annotated[int, typer.Option(help="Images per batch.", min=1)] = 64,
+    size: Size = "128",
+    device: Device = "auto",
+) -> None:
+    """Images per second in batches and one by one, and the share of what the device can do at most."""
+    from .benchmark.data import load_dataset
+    from .benchmark.speed import ROUNDS, bench_speed
+    from .io.files import writable_folder, write_json
+    from .model import PnPilot
+    from .tasks import build_task
+
+    if json is not None:
+        writable_folder(json.parent)
+    where, chosen = _device(device), build_task(task)
+    model = PnPilot.from_pretrained(task, peak=1.0, real=True, device=where)
+    _, truth = load_dataset(data, dataset or chosen.datasets[0], _size(size))
+    wanted = count or 4 * batch
+    truth = truth.repeat(-(-wanted // len(truth)), 1, 1, 1)[:wanted].to(where)
+    with _bar(ROUNDS) as tick:
+        numbers = bench_speed(model, chosen, truth, batch, tick)
+    for name, value in numbers.items():
+        typer.echo(f"{name.replace('_', ' ')}: {value}")
+    if json is not None:
+        write_json(json, numbers)
+
+
+@bench.command("strength")
+def bench_strength(
+    data: Data,
+    out: Annotated[Path, typer.Option(help="The picture.")] = Path("strength.png"),
+    task: Annotated[str, typer.Option(help="A task whose policy ships.")] = "csmri",
+    dataset: Annotated[str | None, typer.Option(help="Test set; default the last of the task.")] = None,
+    setting: Annotated[str | None, typer.Option(help="A setting; default the middle one of the task.")] = None,
+    images: Annotated[int, typer.Option(help="How many images.", min=1)] = 4,
+    seed: Seed = 0,
+    device: Device = "auto",
+) -> None:
+    """A picture: PSNR over the denoising strength, image by image, and what the learned policy chose and reached."""
+    from .benchmark.data import load_dataset
+    from .benchmark.policies import SIZE
+    from .benchmark.strength import measure_strength
+    from .denoisers import build_denoiser
+    from .io.files import writable_folder
+    from .plots import plot_strength
+    from .policies.learned import Learned
+    from .problem import Hints
+    from .tasks import build_task, open_problem
+
+    writable_folder(out.parent)
+    where, chosen = _device(device), build_task(task)
+    policy = Learned.find(task)
+    policy.network.to(where)
+    condition = chosen.named(setting) if setting else chosen.settings[len(chosen.settings) // 2]
+    names, truth = load_dataset(data, dataset or chosen.datasets[-1], SIZE, images)
+    truth = truth.to(where)
+    y, physics = chosen.simulate(truth, condition, seed)
+    problem = open_problem(y, physics, Hints(peak=1.0, real=True))
+    batch = 256 if where.type == "cuda" else 8
+    found = measure_strength(problem, build_denoiser(policy.denoiser).to(where), policy, truth, batch)
+    plot_strength(out, found, names, f"{task} {condition.label}")
+    typer.echo(f"picture: {out}")
+
+
+def _bench(
+    plan: Any,
+    data: Path,
+    json: Path | None,
+    images: int | None,
+    method: list[str] | None,
+    dataset: list[str] | None,
+    setting: list[str] | None,
+    folders: list[Path] | None,
+) -> None:
+    """Fill a table of policies, after a look at everything that was asked for."""
+    import torch
+
+    from .benchmark.data import check_datasets
+    from .benchmark.policies import bench_policies, check_methods, choose_settings, learned_policies, method_names
+    from .benchmark.results import Results
+    from .problem import Hints
+    from .solvers import build_solver
+    from .tasks import open_problem
+
+    sets, settings = _distinct(dataset or plan.task.datasets), choose_settings(plan.task, _distinct(setting or ()))
+    y, physics = plan.task.simulate(torch.rand(1, 1, 32, 32), settings[0])
+    problem = open_problem(y, physics, Hints(peak=1.0, real=True))
+    solver = build_solver(plan.solver, problem.offers)
+    plan.learned = learned_policies(plan.task.name, solver.name, plan.denoiser, folders or [])
+    methods = _distinct(method or method_names(plan.task, plan.learned))
+    check_methods(plan.task, methods, plan.learned)
+    check_datasets(data, sets, images)
+    results = Results(json, plan.seed, plan.seeds)
+    with _progress(results, plan.seeds * len(sets) * len(settings) * len(methods)) as tick:
         bench_policies(plan, data, results, datasets=sets, methods=methods, settings=settings, images=images, tick=tick)
+
+
+def _size(text: str) -> tuple[int, int]:
+    """'128' or '230x180' as height and width."""
+    from .errors import BadInput
+
+    parts = text.lower().split("x")
+    if len(parts) > 2 or not all(part.isdigit() and int(part) >= 16 for part in parts):
+        raise BadInput(f"a size is a number from 16 on, or HEIGHTxWIDTH, got {text!r}")
+    return int(parts[0]), int(parts[-1])
 
 
 def _distinct(names: Iterable[str]) -> list[str]:
@@ -192,6 +373,17 @@ def _distinct(names: Iterable[str]) -> list[str]:
 @contextmanager
 def _progress(results: Any, total: int) -> Iterator[Any]:
     """A bar over the cells of a table; the table is printed at the end, even after Ctrl-C."""
+    from rich.console import Console
+
+    try:
+        with _stoppable("stopped; finished rows are kept"), _bar(total) as tick:
+            yield tick
+    finally:
+        results.show(Console())
+
+
+@contextmanager
+def _bar(total: int) -> Iterator[Any]:
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -209,13 +401,9 @@ def _progress(results: Any, total: int) -> Iterator[Any]:
         TimeRemainingColumn(),
         TextColumn("{task.description}"),
     )
-    bar = Progress(*columns, console=Console(stderr=True), transient=True)
-    try:
-        with _stoppable("stopped; finished rows are kept"), bar:
-            task = bar.add_task("…", total=total)
-            yield lambda words: bar.update(task, advance=1, description=words)
-    finally:
-        results.show(Console())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("…", total=total)
+        yield lambda words: bar.update(task, advance=1, description=words)
 
 
 @contextmanager

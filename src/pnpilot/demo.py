@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from deepinv.physics import Physics
 from rich.console import Console
 from torch import Tensor
 
@@ -17,13 +16,11 @@ from .io.files import writable_folder, write_json
 from .io.scans import example_brain
 from .metrics import psnr, ssim
 from .model import PnPilot
-from .plots import compare_images, plot_parameters
-from .solvers import build_solver
+from .plots import compare_images, plot_traces
 from .tasks.csmri import CSMRI
-from .trace import Trace
 
 BASELINES = ("zero-filled", "tv")
-POLICIES = ("fixed", "schedule")
+POLICIES = ("fixed", "schedule", "learned")
 
 
 def run_demo(out: Path, device: torch.device, seed: int = 0) -> dict[str, Any]:
@@ -45,18 +42,19 @@ def run_demo(out: Path, device: torch.device, seed: int = 0) -> dict[str, Any]:
             _enter(results, setting.label, name, images[name], truth, baseline.iterations, time.perf_counter() - start)
         for name in POLICIES:
             status.update(f"reconstructing: {name}")
+            model = _model(name, device)
             start = time.perf_counter()
-            images[name], traces[name] = _reconstruct(name, y, physics, truth)
-            iterations = traces[name]["iterations"]
-            _enter(results, setting.label, name, images[name], truth, iterations, time.perf_counter() - start)
+            result = model.reconstruct(y, physics)
+            seconds = time.perf_counter() - start
+            curve = [round(psnr(step.image[:, :1], truth).item(), 3) for step in model.steps(y, physics)]
+            images[name], traces[name] = result.image, {**result.trace[0], "psnr": curve}
+            _enter(results, setting.label, name, result.image, truth, result.trace[0]["iterations"], seconds)
 
     results.show(console)
     shown = {name: image[0, 0].cpu() for name, image in images.items()}
     captions = {row["method"]: f"{row['psnr']:.2f} dB" for row in results.content["rows"]}
     compare_images(out / "images.png", truth[0, 0].cpu(), shown, captions)
-    parameters = {name: trace["parameters"] for name, trace in traces.items()}
-    curves = {name: trace["psnr"] for name, trace in traces.items()}
-    plot_parameters(out / "parameters.png", build_solver("admm").params, parameters, curves)
+    plot_traces(out / "parameters.png", traces)
     content = {**results.content, "traces": traces}
     write_json(out / "demo.json", content)
     pictures = f"{out / 'images.png'}, {out / 'parameters.png'}"
@@ -64,13 +62,10 @@ def run_demo(out: Path, device: torch.device, seed: int = 0) -> dict[str, Any]:
     return content
 
 
-def _reconstruct(policy: str, y: Tensor, physics: Physics, truth: Tensor) -> tuple[Tensor, dict[str, Any]]:
-    model = PnPilot(solver="admm", policy=policy, device=y.device)
-    trace, curve = Trace(build_solver("admm")), []
-    for step in model.steps(y, physics):
-        trace.add(step)
-        curve.append(round(psnr(step.image[:, :1], truth).item(), 3))
-    return step.image, {**trace.records()[0], "psnr": curve}
+def _model(policy: str, device: torch.device) -> PnPilot:
+    if policy == "learned":
+        return PnPilot.from_pretrained("csmri", device=device)
+    return PnPilot(solver="admm", policy=policy, device=device)
 
 
 def _enter(

@@ -6,7 +6,7 @@ import dataclasses
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from deepinv.models import Reconstructor
@@ -17,12 +17,14 @@ from .denoisers import Denoiser, build_denoiser
 from .denoisers.deepinv import DeepinvDenoiser
 from .errors import BadInput, Incompatible, first_line
 from .policies import Policy, build_policy
+from .policies.learned import Learned
 from .problem import Hints, Problem
 from .reconstruct import check_fit, rollout
+from .safety import Watch, repaired
 from .solvers import Solver, build_solver
 from .tasks import open_problem
 from .trace import Trace
-from .types import Step, per_sample
+from .types import Step
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,7 +54,7 @@ class PnPilot(Reconstructor):
         *,
         weights: str | Path | None = None,
         peak: float | None = None,
-        sigma_n: float | Tensor | None = None,
+        sigma_n: float | Tensor | Literal["estimate"] | None = None,
         real: bool | None = None,
         device: str | torch.device = "cpu",
     ) -> None:
@@ -69,11 +71,35 @@ class PnPilot(Reconstructor):
         self.solver = solver
         if isinstance(policy, Policy) and solver not in ("auto", policy.solver.name):
             raise Incompatible(f"the policy was made for the solver {policy.solver.name!r}, not for {solver!r}")
+        if isinstance(policy, Learned) and policy.denoiser != self.denoiser.name:
+            raise Incompatible(
+                f"the policy was trained with the denoiser {policy.denoiser!r}, not with {self.denoiser.name!r}"
+            )
+        self.network = policy.network if isinstance(policy, Policy) else None  # so that it moves with the model
         self._plan_for(frozenset({"prox", "grad", "linear"}))  # unknown names fail here, not at the first image
         try:
             self.to(device)
         except (RuntimeError, AssertionError) as error:
             raise BadInput(f"the device {device!r} cannot be used: {first_line(error)}") from error
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        name: str | Path,
+        solver: str = "auto",
+        *,
+        peak: float | None = None,
+        sigma_n: float | Tensor | Literal["estimate"] | None = None,
+        real: bool | None = None,
+        device: str | torch.device = "cpu",
+    ) -> PnPilot:
+        """A model with a learned policy: nothing to set.
+
+        `name` is a task ("csmri", "phase"), or a folder that `pnpilot train policy` wrote; `solver` chooses among
+        several policies for a task.
+        """
+        policy = Learned.find(name, solver)
+        return cls(policy.denoiser, policy=policy, peak=peak, sigma_n=sigma_n, real=real, device=device)
 
     def forward(self, y: Tensor, physics: Physics, **_: Any) -> Tensor:
         """The image."""
@@ -87,23 +113,28 @@ class PnPilot(Reconstructor):
 
         The last image is the one that calling the model gives; those before it are as the solver has them.
         """
-        problem, solver, policy = self._plan(y, physics)
-        for t, step in enumerate(rollout(problem, solver, problem.prior(self.denoiser), policy)):
-            image = step.image
-            if t + 1 == policy.decisions or (policy.stops and not bool(step.active.any())):
-                image, messages = _safe(problem, image)
-                _warn(messages)
-            yield dataclasses.replace(step, image=problem.export(image))
+        for step, _, messages in self._run(y, physics):
+            _warn(messages)
+            yield step
 
     @torch.no_grad()
     def reconstruct(self, y: Tensor, physics: Physics) -> Reconstruction:
         """The image with its trace and warnings."""
+        *_, (step, trace, messages) = self._run(y, physics)
+        return Reconstruction(step.image, trace.records(), messages)
+
+    def _run(self, y: Tensor, physics: Physics) -> Iterator[tuple[Step, Trace, list[str]]]:
         problem, solver, policy = self._plan(y, physics)
-        trace = Trace(solver)
-        for step in rollout(problem, solver, problem.prior(self.denoiser), policy):
+        trace, watch = Trace(solver, policy.name), Watch(problem)
+        for t, step in enumerate(rollout(problem, solver, self.denoiser, policy)):
             trace.add(step)
-        image, messages = _safe(problem, step.image)
-        return Reconstruction(problem.export(image), trace.records(), messages)
+            last = t + 1 == policy.decisions or (policy.stops and not bool(step.active.any()))
+            if policy.stops or last:
+                watch.look(step)
+            image, messages = step.image, list[str]()
+            if last:
+                image, messages = repaired(image, watch, solver, self.denoiser, policy, trace)
+            yield dataclasses.replace(step, image=problem.export(image)), trace, messages
 
     def _plan(self, y: Tensor, physics: Physics) -> tuple[Problem, Solver, Policy]:
         device = next((parameter.device for parameter in self.denoiser.parameters()), None)
@@ -124,19 +155,3 @@ class PnPilot(Reconstructor):
 def _warn(messages: list[str]) -> None:
     for message in messages:
         warnings.warn(message, stacklevel=3)
-
-
-def _safe(problem: Problem, image: Tensor) -> tuple[Tensor, list[str]]:
-    """Replace images that came out broken by their start, and say so.
-
-    Broken is what holds NaN or infinities, or explains the data worse than both the start and an empty image.
-    """
-    start = problem.image(problem.x0())
-    limit = problem.misfit(start).clamp_min(1.0)
-    finite = torch.isfinite(image).flatten(1).all(1)
-    good = finite & (problem.misfit(image) <= limit)
-    if bool(good.all()):
-        return image, []
-    bad = (~good).nonzero().flatten().tolist()
-    message = f"image {', '.join(map(str, bad))} diverged: its start is returned instead"
-    return torch.where(per_sample(good, image), image, start.to(image.dtype)), [message]

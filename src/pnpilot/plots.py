@@ -10,14 +10,24 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor
 
 from .io.files import write_atomically
-from .types import Range
+from .solvers import SOLVERS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from .benchmark.strength import Strength
+
 ERROR_RANGE = 0.15
 """Errors from here on are drawn white."""
-LABELS = {"sigma": "σ × 255", "mu": "μ", "tau": "τ", "beta": "β", "lam": "λ"}
+LABELS = {
+    "sigma": "σ × 255",
+    "mu": "μ",
+    "tau": "τ",
+    "beta": "β",
+    "lam": "λ",
+    "stop_probability": "probability to stop",
+    "psnr": "PSNR (dB)",
+}
 
 
 def compare_images(path: Path, truth: Tensor, images: Mapping[str, Tensor], captions: Mapping[str, str]) -> None:
@@ -49,33 +59,60 @@ def compare_images(path: Path, truth: Tensor, images: Mapping[str, Tensor], capt
     _save(figure, path)
 
 
-def plot_parameters(
-    path: Path, ranges: Mapping[str, Range], runs: Mapping[str, Mapping[str, Sequence[float]]], psnr: Mapping[str, Any]
-) -> None:
-    """Parameters and PSNR over iterations, one line per policy."""
+def plot_traces(path: Path, traces: Mapping[str, Mapping[str, Any]]) -> None:
+    """What was chosen over the iterations, one line per trace; their solver must be the same.
+
+    A trace is a record of `Reconstruction.trace`; with a list "psnr", one value per decision, that is drawn as well.
+    """
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(4.0 * (len(ranges) + 1), 3.2), layout="constrained", facecolor="white")
-    axes = figure.subplots(1, len(ranges) + 1, squeeze=False)[0]
-    for axis, (name, limits) in zip(axes, ranges.items(), strict=False):
-        for policy, values in runs.items():
-            axis.plot(
-                range(1, len(values[name]) + 1),
-                [value / limits.unit for value in values[name]],
-                label=policy,
-                marker=".",
-            )
-        axis.set_yscale("log")
-        axis.yaxis.set_major_formatter("{x:g}")
-        axis.yaxis.set_minor_formatter("{x:g}")
+    first = next(iter(traces.values()))
+    ranges = SOLVERS[first["solver"]].params
+    extra = [name for name in ("stop_probability", "psnr") if any(trace.get(name) for trace in traces.values())]
+    figure = Figure(figsize=(3.6 * (len(ranges) + len(extra)), 3.2), layout="constrained", facecolor="white")
+    axes = dict(zip([*ranges, *extra], figure.subplots(1, len(ranges) + len(extra), squeeze=False)[0], strict=True))
+    for name, trace in traces.items():
+        for parameter, limits in ranges.items():
+            values = [value / limits.unit for value in trace["parameters"][parameter]]
+            axes[parameter].plot(range(1, len(values) + 1), values, label=name, marker=".")
+        for kind in extra:
+            (line,) = axes[kind].plot(trace["decided_at"][: len(trace.get(kind, []))], trace.get(kind, []), label=name)
+            line.set_marker(".")
+    for parameter in ranges:
+        axes[parameter].set_yscale("log")
+        axes[parameter].yaxis.set_major_formatter("{x:g}")
+        axes[parameter].yaxis.set_minor_formatter("{x:g}")
+    for name, axis in axes.items():
         axis.set_ylabel(LABELS.get(name, name))
-    for policy, curve in psnr.items():
-        axes[-1].plot(range(1, len(curve) + 1), curve, label=policy, marker=".")
-    axes[-1].set_ylabel("PSNR (dB)")
-    for axis in axes:
         axis.set_xlabel("iteration")
         axis.grid(alpha=0.3)
-    axes[-1].legend(frameon=False)
+    next(iter(axes.values())).legend(frameon=False)
+    _save(figure, path)
+
+
+def plot_strength(path: Path, found: Strength, names: Sequence[str], title: str) -> None:
+    """PSNR over a constant denoising strength for several images, and where a policy ended."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7.2, 4.4), layout="constrained", facecolor="white")
+    axis = figure.subplots()
+    sigma = (255 * found.sigma).tolist()
+    for index, name in enumerate(names):
+        curve = found.curves[:, index]
+        (line,) = axis.plot(sigma, curve, label=name)
+        best = int(curve.argmax())
+        axis.plot(sigma[best], curve[best], "o", color=line.get_color(), fillstyle="none", markersize=8)
+        axis.plot(255 * found.chosen[index], found.reached[index], "*", color=line.get_color(), markersize=13)
+    axis.plot([], [], "o", color="grey", fillstyle="none", label="best constant σ")
+    axis.plot([], [], "*", color="grey", markersize=11, label="learned policy, at its mean σ")
+    axis.set_xscale("log")
+    axis.xaxis.set_major_formatter("{x:g}")
+    axis.xaxis.set_minor_formatter("{x:g}")
+    axis.set_xlabel("denoising strength σ × 255")
+    axis.set_ylabel("PSNR (dB)")
+    axis.set_title(title, fontsize=11)
+    axis.grid(alpha=0.3)
+    axis.legend(frameon=False, fontsize=8)
     _save(figure, path)
 
 

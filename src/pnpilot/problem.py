@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -17,6 +17,8 @@ from .types import Denoise, per_sample
 
 SIGNED = 0.1
 """An image with a larger share of its energy below zero is not taken for a non-negative one."""
+GAUSSIAN_MEDIAN = 0.6745
+"""Median of the absolute value of a standard normal variable."""
 
 
 @dataclass(frozen=True)
@@ -25,8 +27,8 @@ class Hints:
 
     peak: float | Tensor | None = None
     """Largest value of an image, in the units of the data. Default: estimated from the data."""
-    sigma_n: float | Tensor | None = None
-    """Noise level, in the units of the data. Default: what the physics declares."""
+    sigma_n: float | Tensor | Literal["estimate"] | None = None
+    """Noise level, in the units of the data. Default: what the physics declares, and estimated where it does not."""
     real: bool | None = None
     """Whether images are real and non-negative. Default: what the data of each image say, where they can."""
 
@@ -48,7 +50,7 @@ class Units:
     def of(cls, hints: Hints, estimate: Tensor, sigma: Any, gain: Tensor) -> Units:
         """Units for images like `estimate` (B, ...) behind operators of norm `gain` (B,); hints outrank `sigma`."""
         peak = _peak(hints.peak, estimate)
-        sigma = hints.sigma_n if hints.sigma_n is not None else sigma
+        sigma = None if _unknown(hints.sigma_n) else hints.sigma_n if hints.sigma_n is not None else sigma
         real = torch.full((len(peak),), hints.real is not False)
         return cls(peak, hints.peak is not None, _noise(sigma, peak * gain), real)
 
@@ -64,6 +66,11 @@ class Units:
         """The units of the images at these positions."""
         sigma = None if self.sigma_n is None else self.sigma_n[index]
         return Units(self.peak[index], self.peak_known, sigma, self.real[index.cpu()])
+
+    def to(self, device: torch.device) -> Units:
+        """The same on another device; `real` stays on the CPU."""
+        sigma = None if self.sigma_n is None else self.sigma_n.to(device)
+        return Units(self.peak.to(device), self.peak_known, sigma, self.real)
 
 
 class Problem(ABC):
@@ -103,6 +110,10 @@ class Problem(ABC):
         """Its adjoint."""
         raise NotImplementedError
 
+    def measured(self) -> list[Tensor]:
+        """The measurement as images, for the observation of the paper."""
+        return [self.x0()]
+
     @abstractmethod
     def misfit(self, x: Tensor) -> Tensor:
         """How far the image is from its data, relative to the data (B,)."""
@@ -111,6 +122,27 @@ class Problem(ABC):
     def export(self, image: Tensor) -> Tensor:
         """The image in the user's units and layout."""
 
+    def estimated_noise(self) -> Tensor | None:
+        """The noise level that the data show (B,), or None if they cannot.
+
+        In data that form an image, neighbours differ little: the median of what the diagonal Haar wavelet leaves.
+        """
+        if self.y.ndim < 4 or min(self.y.shape[-2:]) < 8:
+            return None
+        y = torch.view_as_real(self.y).movedim(-1, 1) if self.y.is_complex() else self.y
+        y = y[..., : y.shape[-2] // 2 * 2, : y.shape[-1] // 2 * 2]
+        corners = [y[..., row::2, column::2] for row in (0, 1) for column in (0, 1)]
+        diagonal = ((corners[0] - corners[1] - corners[2] + corners[3]) / 2).abs().flatten(1)
+        # Where nothing was measured there is no noise.
+        measured = torch.stack([corner != 0 for corner in corners]).all(0).flatten(1)
+        medians = diagonal.masked_fill(~measured, torch.nan).nanmedian(1).values
+        return None if bool(medians.isnan().any()) else medians / GAUSSIAN_MEDIAN
+
+    def know_noise(self) -> None:
+        """Estimate the noise level unless it was told."""
+        if self.units.sigma_n is None:
+            self.units = replace(self.units, sigma_n=self.estimated_noise())
+
     def select(self, index: Tensor) -> Problem:
         """The problems at these positions of the batch, in this order; positions may repeat."""
         chosen = copy.copy(self)
@@ -118,6 +150,14 @@ class Problem(ABC):
         for name in self.per_image:
             setattr(chosen, name, getattr(self, name)[index])
         return chosen
+
+    def to(self, device: torch.device) -> Problem:
+        """The same problems on another device."""
+        moved = copy.copy(self)
+        moved.units = self.units.to(device)
+        for name in self.per_image:
+            setattr(moved, name, getattr(self, name).to(device))
+        return moved
 
     def __len__(self) -> int:
         return self.y.shape[0]
@@ -133,7 +173,7 @@ class Problem(ABC):
         def run(v: Tensor, sigma: Tensor, *, signed: bool = False) -> Tensor:
             call = denoiser.signed if signed and not v.is_complex() else denoiser
             single = v.to(torch.complex64 if v.is_complex() else torch.float32)
-            with half_precision(v.device):
+            with half_precision(v.device, denoiser.bf16):
                 return call(single, sigma).to(v.dtype)
 
         def denoise(v: Tensor, sigma: Tensor) -> Tensor:
@@ -168,6 +208,12 @@ def _peak(peak: float | Tensor | None, estimate: Tensor) -> Tensor:
     # A quantile, not the maximum: one bright pixel of noise must not set the scale.
     values = torch.quantile(estimate.abs().flatten(1), 0.999, dim=1)
     return torch.where(values > 0, values, 1.0)
+
+
+def _unknown(sigma: Any) -> bool:
+    if isinstance(sigma, str) and sigma != "estimate":
+        raise BadInput(f"the noise level must be a number, or 'estimate', got {sigma!r}")
+    return isinstance(sigma, str)
 
 
 def _noise(sigma: Any, peak: Tensor) -> Tensor | None:

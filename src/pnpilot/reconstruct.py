@@ -3,40 +3,80 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import torch
 from torch import Tensor
 
+from .denoisers import Denoiser
 from .errors import Incompatible
 from .policies import Policy
 from .problem import Problem
 from .solvers import Solver
 from .transition import transition
-from .types import Denoise, Step, per_sample
+from .types import Action, Step
+
+FEW_SHAPES = 8
+"""On a GPU a batch shrinks in steps of this many images: every new shape costs the convolutions a new plan."""
 
 
-def rollout(problem: Problem, solver: Solver, denoise: Denoise, policy: Policy) -> Iterator[Step]:
-    """Yield a Step per decision until every image has stopped; images that stop keep their state."""
+def rollout(problem: Problem, solver: Solver, denoiser: Denoiser, policy: Policy) -> Iterator[Step]:
+    """Yield a Step per decision until every image has stopped; images that stop leave the batch with their state."""
     check_fit(problem, solver)
-    state = solver.init(problem)
+    everyone = problem
+    state = full = solver.init(problem)
     active = problem.all_active()
     iterations = torch.zeros_like(active, dtype=torch.long)
+    index: Tensor | None = None  # where in the whole batch the images at work are; None: all of them
     for t in range(policy.decisions):
         action = policy(problem, state, t)
-        moved = transition(solver, denoise, problem, state, action)
-        state = _keep_stopped(active, moved, state) if policy.stops and t > 0 else moved
+        state = transition(solver, problem.prior(denoiser), problem, state, action)
+        if index is None:
+            full = state
+        else:
+            full = type(full)(*(_placed(old, index, new) for old, new in zip(full, state, strict=True)))
+            action = _whole(action, index, active)
         iterations = iterations + action.iterations * active
         ran, active = active, active & ~action.stop & (t + 1 < policy.decisions)
-        yield Step(problem.image(solver.output(state)), state, action, ran, active, iterations)
+        yield Step(everyone.image(solver.output(full)), full, action, ran, active, iterations)
         # Only a policy that can stop needs the look at the device that this costs.
-        if policy.stops and not bool(active.any()):
-            return
+        if policy.stops and t + 1 < policy.decisions:
+            remaining = active.nonzero().flatten()
+            if not len(remaining):
+                return
+            remaining = _padded(remaining)
+            if len(remaining) < len(problem):
+                there = remaining if index is None else _positions(index, remaining)
+                problem, policy = problem.select(there), policy.select(there)
+                state, index = type(state)(*(field[there] for field in state)), remaining
 
 
-def _keep_stopped(active: Tensor, moved: Any, state: Any) -> Any:
-    pairs = zip(moved, state, strict=True)
-    return type(state)(*(torch.where(per_sample(active, new), new, old) for new, old in pairs))
+def _padded(index: Tensor) -> Tensor:
+    """On a GPU, the first image again and again until the count is a multiple of `FEW_SHAPES`."""
+    missing = -len(index) % FEW_SHAPES if index.device.type == "cuda" else 0
+    return torch.cat([index, index[:1].expand(missing)])
+
+
+def _positions(index: Tensor, wanted: Tensor) -> Tensor:
+    """Where in `index` the `wanted` values are first found."""
+    return (wanted[:, None] == index[None]).int().argmax(1)
+
+
+def _placed(whole: Tensor, index: Tensor, part: Tensor) -> Tensor:
+    return whole.to(part.dtype).index_copy(0, index, part)
+
+
+def _whole(action: Action, index: Tensor, active: Tensor) -> Action:
+    """The action for the whole batch; images that do not take part have zeros in it."""
+
+    def spread(part: Tensor) -> Tensor:
+        return _placed(part.new_zeros(len(active), *part.shape[1:]), index, part)
+
+    chance = action.stop_probability
+    return Action(
+        {name: spread(value) for name, value in action.params.items()},
+        spread(action.stop),
+        None if chance is None else spread(chance),
+    )
 
 
 def check_fit(problem: Problem, solver: Solver) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
 from typing import Any
 
 from torch import Tensor
@@ -13,13 +14,28 @@ from .types import Action, Step
 class Trace:
     """Collects Steps and turns them into one JSON-able record per image."""
 
-    def __init__(self, solver: Solver) -> None:
-        self.solver = solver
+    def __init__(self, solver: Solver, policy: str) -> None:
+        self.solver, self.policy = solver, policy
         self._decisions: list[tuple[Action, Tensor]] = []
+        self._replaced: dict[int, dict[str, Any]] = {}
 
     def add(self, step: Step) -> None:
         """Keep the decision, not the images."""
         self._decisions.append((step.action, step.ran))
+
+    def replace(self, images: list[int], other: Trace, why: str) -> None:
+        """Another run took over these images."""
+        for image, record in zip(images, other.records(), strict=True):
+            self._replaced[image] = {**record, "fallback": why}
+
+    def give_up(self, images: list[int]) -> None:
+        """These images were returned as they started."""
+        for image in images:
+            record = self._replaced.get(image) or self.records()[image]
+            nothing: dict[str, Any] = {"parameters": {name: [] for name in self.solver.params}}
+            nothing |= {"stop_probability": [], "decided_at": []}
+            end = {"iterations": 0, "stopped": "diverged", "fallback": "the start is returned"}
+            self._replaced[image] = {**record, **nothing, **end}
 
     def records(self) -> list[dict[str, Any]]:
         """Parameters at every iteration an image took, how many, and why it stopped."""
@@ -33,13 +49,14 @@ class Trace:
         for image in range(len(decisions[0][1])):
             mine = [t for t, (_, ran) in enumerate(decisions) if ran[image]]
             chosen = {name: [v for t in mine for v in values[t][name][image]] for name in self.solver.params}
-            records.append(
-                {
-                    "solver": self.solver.name,
-                    "iterations": sum(decisions[t][0].iterations for t in mine),
-                    "stopped": "by the policy" if stops[mine[-1]][image] else "at the last iteration",
-                    "parameters": chosen,
-                    "stop_probability": [p[image] for t in mine if (p := chances[t]) is not None],
-                }
-            )
+            record = {
+                "solver": self.solver.name,
+                "policy": self.policy,
+                "iterations": sum(decisions[t][0].iterations for t in mine),
+                "decided_at": list(accumulate(decisions[t][0].iterations for t in mine)),
+                "stopped": "by the policy" if stops[mine[-1]][image] else "at the last iteration",
+                "parameters": chosen,
+                "stop_probability": [p[image] for t in mine if (p := chances[t]) is not None],
+            }
+            records.append(self._replaced.get(image, record))
         return records

@@ -27,7 +27,7 @@ def check_datasets(data: Path, names: Sequence[str], images: int | None = None) 
             read_image(path)
 
 
-def load_dataset(data: Path, name: str, size: int, images: int | None = None) -> tuple[list[str], Tensor]:
-    """Names and images (N, 1, size, size) of a test set."""
+def load_dataset(data: Path, name: str, size: tuple[int, int], images: int | None = None) -> tuple[list[str], Tensor]:
+    """Names and images (N, 1, height, width) of a test set."""
     paths = image_paths(dataset_folder(data, name))[:images]
     return [path.stem for path in paths], torch.stack([read_image(path, size) for path in paths])

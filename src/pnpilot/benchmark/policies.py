@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,32 +14,55 @@ from torch import Tensor
 
 from ..baselines import BASELINES, build_baseline
 from ..denoisers import Denoiser
-from ..errors import UnknownName
+from ..errors import Incompatible, UnknownName
 from ..metrics import psnr, ssim
 from ..policies import POLICIES, Policy, build_policy
+from ..policies.learned import Learned, policy_name
 from ..policies.oracle import Oracle, Surface
 from ..problem import Hints, Problem
 from ..reconstruct import check_fit, rollout
 from ..solvers import Solver, build_solver
 from ..tasks import Setting, Task, open_problem
+from ..weights import has_weights
 from .data import load_dataset
 from .results import Results
 
-SIZE = 128
+SIZE = (128, 128)
 
 
-def method_names(task: Task) -> list[str]:
-    """The start, then every registered policy, plain and with a perfect stop; those that see the truth come last."""
-    policies = sorted(POLICIES, key=lambda name: POLICIES[name].needs_truth)
-    return [task.start, *(name + star for name in policies for star in ("", "*"))]
+def method_names(task: Task, learned: Iterable[str] = ()) -> list[str]:
+    """The start, then policies made by hand, those that see the truth, and learned ones; a star is a perfect stop."""
+    made = [name for name in POLICIES if not issubclass(POLICIES[name], Learned)]
+    made = sorted(made, key=lambda name: POLICIES[name].needs_truth)
+    return [task.start, *(name + star for name in made for star in ("", "*")), *learned]
 
 
-def check_methods(task: Task, methods: Sequence[str]) -> None:
+def check_methods(task: Task, methods: Sequence[str], learned: Iterable[str] = ()) -> None:
     """Refuse names that are neither of these nor baselines."""
-    known = list(dict.fromkeys([*method_names(task), *BASELINES]))
+    known = list(dict.fromkeys([*method_names(task, learned), *BASELINES]))
     for name in methods:
         if name not in known:
             raise UnknownName(f"unknown method {name!r}; known: {', '.join(known)}")
+
+
+def learned_policies(task: str, solver: str, denoiser: Denoiser, folders: Sequence[Path]) -> dict[str, Learned]:
+    """Trained policies for the table, by method: the one that ships, if there is one, and those in folders."""
+    found = {}
+    for folder in folders:
+        policy = Learned.find(folder)
+        if (policy.solver.name, policy.denoiser) != (solver, denoiser.name):
+            raise Incompatible(
+                f"the policy in {folder} was trained for the solver {policy.solver.name!r} and the denoiser "
+                f"{policy.denoiser!r}, not for {solver!r} and {denoiser.name!r}"
+            )
+        found[policy.name] = policy
+    if Learned.name not in found and has_weights(policy_name(Learned.name, task, solver)):
+        policy = Learned.find(task, solver)
+        if policy.denoiser == denoiser.name:
+            found[policy.name] = policy
+    for policy in found.values():
+        policy.network.to(denoiser.device)
+    return found
 
 
 @dataclass
@@ -50,14 +73,21 @@ class Bench:
     solver: str
     denoiser: Denoiser
     seed: int = 0
+    seeds: int = 1
+    """How many seeds, from the first on, to average over."""
     batch: int = 16
     """Images per batch when running, and points × images when searching."""
+    size: tuple[int, int] = SIZE
+    learned: Mapping[str, Learned] = field(default_factory=dict)
+    estimate_noise: bool = False
+    """Whether policies must find out the noise level by themselves."""
 
 
 class Run(NamedTuple):
-    """A policy's run on a batch: its last image, and its best one with the iteration that gave it."""
+    """A policy's run on a batch: its last image, and its best one, each with the iteration that gave it."""
 
     last: Tensor
+    iterations: Tensor
     best: Tensor
     best_iteration: Tensor
     seconds: float
@@ -76,30 +106,30 @@ def bench_policies(
 ) -> None:
     """Fill the table, dataset by dataset, setting by setting; `tick` hears of each finished cell."""
     for dataset in datasets:
-        names, truth = load_dataset(data, dataset, SIZE, images)
+        names, truth = load_dataset(data, dataset, bench.size, images)
+        truth = truth.to(bench.denoiser.device)
         for setting in settings:
-            for method, scores in _cells(bench, truth.to(bench.denoiser.device), setting, methods):
-                results.add(
-                    dataset, setting.label, method, [{"image": n, **s} for n, s in zip(names, scores, strict=True)]
-                )
-                tick(f"{dataset} {setting.label} {method}")
+            scores: dict[str, list[dict[str, Any]]] = {}
+            for seed in range(bench.seed, bench.seed + bench.seeds):
+                for method, found in _cells(bench, truth, setting, methods, seed):
+                    own = zip(names, found, strict=True)
+                    scores.setdefault(method, []).extend({"image": name, "seed": seed, **s} for name, s in own)
+                    if seed + 1 == bench.seed + bench.seeds:
+                        results.add(dataset, setting.label, method, scores[method])
+                    tick(f"{dataset} {setting.label} {method}")
 
 
 def choose_settings(task: Task, labels: Sequence[str]) -> list[Setting]:
     """The settings with these labels, or all of the task's if there are none."""
-    known = {setting.label: setting for setting in task.settings}
-    for label in labels:
-        if label not in known:
-            raise UnknownName(f"unknown setting {label!r}; known: {', '.join(map(repr, known))}")
-    return [known[label] for label in labels] if labels else list(known.values())
+    return [task.named(label) for label in labels] if labels else list(task.settings)
 
 
 @torch.no_grad()
 def _cells(
-    bench: Bench, truth: Tensor, setting: Setting, methods: Sequence[str]
+    bench: Bench, truth: Tensor, setting: Setting, methods: Sequence[str], seed: int
 ) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    y, physics = bench.task.simulate(truth, setting, bench.seed)
-    problem = open_problem(y, physics, Hints(peak=1.0, real=True))
+    y, physics = bench.task.simulate(truth, setting, seed)
+    problem = open_problem(y, physics, Hints(peak=1.0, real=True, sigma_n="estimate" if bench.estimate_noise else None))
     solver, denoiser = build_solver(bench.solver, problem.offers), bench.denoiser
     check_fit(problem, solver)
     surface = Surface(problem, solver, denoiser, truth, batch=bench.batch)
@@ -113,14 +143,14 @@ def _cells(
             baseline = build_baseline(name)
             yield name, _one_shot(partial(baseline, y, physics), baseline.iterations, truth)
             continue
-        policy = build_policy(name, solver)
+        policy = bench.learned.get(name) or build_policy(name, solver)
         if isinstance(policy, Oracle):
             policy.best_stop = starred
             policy.search(surface)
             run = run_policy(problem, solver, denoiser, policy, truth, len(truth))
         else:
             run = runs[name] = runs.get(name) or run_policy(problem, solver, denoiser, policy, truth, bench.batch)
-        scores = _best_scores(run, policy, truth) if starred else _last_scores(run, policy, truth)
+        scores = _best_scores(run, policy, truth) if starred else _last_scores(run, truth)
         if isinstance(policy, Oracle):
             scores = [{**score, **found} for score, found in zip(scores, _found(policy, len(truth)), strict=True)]
         yield method, scores
@@ -135,16 +165,17 @@ def run_policy(problem: Problem, solver: Solver, denoiser: Denoiser, policy: Pol
         score = torch.full((len(index),), -torch.inf, device=truth.device)
         when = torch.zeros(len(index), dtype=torch.long, device=truth.device)
         start = time.perf_counter()
-        for step in rollout(part, solver, part.prior(denoiser), policy):
+        for step in rollout(part, solver, denoiser, policy):
             image = step.image.real
             found = psnr(image, target)
             better = found > score
             best = torch.where(better[:, None, None, None], image, best)
             when, score = torch.where(better, step.iterations, when), torch.maximum(found, score)
         when = when.cpu()  # waits for the device
-        runs.append(Run(image, best, when, time.perf_counter() - start))
+        runs.append(Run(image, step.iterations.cpu(), best, when, time.perf_counter() - start))
     return Run(
         last=torch.cat([run.last for run in runs]),
+        iterations=torch.cat([run.iterations for run in runs]),
         best=torch.cat([run.best for run in runs]),
         best_iteration=torch.cat([run.best_iteration for run in runs]),
         seconds=sum(run.seconds for run in runs) / len(problem),
@@ -163,8 +194,8 @@ def _found(policy: Oracle, images: int) -> list[dict[str, float]]:
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
-def _last_scores(run: Run, policy: Policy, truth: Tensor) -> list[dict[str, Any]]:
-    return _scores(run.last, truth, torch.full((len(truth),), float(policy.decisions)), run.seconds)
+def _last_scores(run: Run, truth: Tensor) -> list[dict[str, Any]]:
+    return _scores(run.last, truth, run.iterations.float(), run.seconds)
 
 
 def _best_scores(run: Run, policy: Policy, truth: Tensor) -> list[dict[str, Any]]:

@@ -16,6 +16,7 @@ from rich.table import Table
 from .. import __version__
 from ..errors import require
 from ..io.files import writable_folder, write_json
+from .published import published
 
 COLUMNS = ("psnr", "ssim", "iterations", "seconds")
 
@@ -23,7 +24,7 @@ COLUMNS = ("psnr", "ssim", "iterations", "seconds")
 class Results:
     """One row per dataset × setting × method, means over images; what is finished survives an interruption."""
 
-    def __init__(self, path: Path | None, seed: int) -> None:
+    def __init__(self, path: Path | None, seed: int, seeds: int = 1) -> None:
         self.path = path
         if path is not None:
             require(not path.is_dir(), f"{path} is a folder; results go to a file")
@@ -31,6 +32,7 @@ class Results:
         self.content: dict[str, Any] = {
             "command": shlex.join(["pnpilot", *sys.argv[1:]]),
             "seed": seed,
+            "seeds": seeds,
             "versions": {
                 "pnpilot": __version__,
                 "torch": torch.__version__,
@@ -47,6 +49,10 @@ class Results:
         """Enter a method's per-image scores and write all there is."""
         labels = {"dataset": dataset, "setting": setting, "method": method}
         means = {name: round(sum(image[name] for image in images) / len(images), 4) for name in COLUMNS}
+        if self.content["seeds"] > 1:
+            extra = {"spread": _spread(images), **extra}
+        if (paper := published(dataset, setting, method)) is not None:
+            extra = {"paper": paper, **extra}
         self.content["rows"].append({**labels, **means, **extra})
         self.content["images"] += [
             {**labels, **{key: _short(value) for key, value in image.items()}} for image in images
@@ -62,7 +68,8 @@ class Results:
         table = Table(box=None, header_style="bold")
         for name in ("dataset", "setting", "method"):
             table.add_column(name)
-        for name in COLUMNS:
+        also = [name for name in ("spread", "paper") if any(name in row for row in self.content["rows"])]
+        for name in (*COLUMNS, *also):
             table.add_column(name, justify="right")
         last = None
         for row in self.content["rows"]:
@@ -71,8 +78,18 @@ class Results:
                 table.add_section()
             last = group
             numbers = (f"{row['psnr']:.2f}", f"{row['ssim']:.4f}", f"{row['iterations']:.1f}", f"{row['seconds']:.3f}")
-            table.add_row(*group, row["method"], *numbers)
+            extra = (f"{row[name]:.2f}" if name in row else "" for name in also)
+            table.add_row(*group, row["method"], *numbers, *extra)
         console.print(table)
+
+
+def _spread(images: list[dict[str, Any]]) -> float:
+    """How far apart the mean PSNRs of different seeds are: the largest less the smallest."""
+    by_seed: dict[int, list[float]] = {}
+    for image in images:
+        by_seed.setdefault(image["seed"], []).append(image["psnr"])
+    means = [sum(values) / len(values) for values in by_seed.values()]
+    return round(max(means) - min(means), 4)
 
 
 def _short(value: Any) -> Any:

@@ -29,6 +29,8 @@ class Denoiser(nn.Module):
     differentiable: bool = True
     needs_weights: bool = False
     """Whether it is of no use before it is trained."""
+    bf16: bool = True
+    """Whether it may run in bf16 on a GPU."""
     adapts: bool = False
     """Whether it wraps a model that only the caller has, so that a name is not enough to build it."""
 
@@ -79,9 +81,9 @@ def freeze(module: Module) -> Module:
     return module.requires_grad_(False).eval()
 
 
-def half_precision(device: torch.device) -> contextlib.AbstractContextManager[Any]:
+def half_precision(device: torch.device, wanted: bool = True) -> contextlib.AbstractContextManager[Any]:
     """bf16 on a GPU, where networks run several times faster with it; single precision elsewhere."""
-    return torch.autocast("cuda", torch.bfloat16) if device.type == "cuda" else contextlib.nullcontext()
+    return torch.autocast("cuda", torch.bfloat16) if wanted and device.type == "cuda" else contextlib.nullcontext()
 
 
 DENOISERS: Registry[Denoiser] = Registry("denoiser", __package__)

@@ -5,21 +5,24 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import tempfile
 from pathlib import Path
 from typing import Any
 
-from ..errors import BadInput
+from ..errors import BadInput, require
 
 
-def writable_folder(folder: Path) -> Path:
-    """Create the folder and prove that it takes files, before any work is spent on what goes there."""
+def writable_folder(folder: Path, needed: int = 0) -> Path:
+    """Create the folder and prove that it takes files, and has room for `needed` bytes, before any work is spent."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
         raise BadInput(f"cannot write to the folder {folder}: {error.strerror}") from error
+    free = shutil.disk_usage(folder).free
+    require(free >= needed, f"the disk of {folder} is full: {free / 1e6:.0f} MB free, {needed / 1e6:.0f} MB needed")
     return folder
 
 

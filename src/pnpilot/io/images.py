@@ -24,15 +24,15 @@ def image_paths(folder: Path) -> list[Path]:
     return paths
 
 
-def read_grey(path: Path, size: int | None = None) -> np.ndarray:
-    """A uint8 image (H, W), resized to size × size by bicubic interpolation if asked."""
+def read_grey(path: Path, size: tuple[int, int] | None = None) -> np.ndarray:
+    """A uint8 image (H, W), resized to that height and width by bicubic interpolation if asked."""
     try:
         with Image.open(path) as file:
             image = _eight_bit(file, path)
     except (OSError, UnidentifiedImageError) as error:
         raise BadInput(f"{path} is not a readable image: {error}") from error
-    if size is not None and image.size != (size, size):
-        image = image.resize((size, size), Image.Resampling.BICUBIC)
+    if size is not None and image.size != size[::-1]:
+        image = image.resize(size[::-1], Image.Resampling.BICUBIC)
     return np.asarray(image)
 
 
@@ -44,6 +44,6 @@ def _eight_bit(image: Image.Image, path: Path) -> Image.Image:
     return image.convert("L")
 
 
-def read_image(path: Path, size: int | None = None) -> Tensor:
+def read_image(path: Path, size: tuple[int, int] | None = None) -> Tensor:
     """An image as (1, H, W) in [0, 1]."""
     return torch.from_numpy(read_grey(path, size).copy())[None].float() / 255

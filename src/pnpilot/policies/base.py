@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from ..denoisers import Denoiser
 from ..errors import BadInput, UnknownName, require
@@ -22,10 +22,14 @@ class Policy(ABC):
     name: str
     needs_truth: bool = False
     """Whether `fit` must have seen the true images."""
+    needs_weights: bool = False
+    """Whether it is of no use before it is trained."""
     stops: bool = False
     """Whether it may stop images before the last decision."""
     decisions: int
     """How many decisions it takes at most."""
+    network: nn.Module | None = None
+    """What it learnt, if it is of that kind."""
 
     def __init__(self, solver: Solver, iterations: int = 30) -> None:
         require(iterations >= 1, f"a policy takes at least one iteration, got {iterations}")
@@ -35,6 +39,10 @@ class Policy(ABC):
     @abstractmethod
     def __call__(self, problem: Problem, state: Any, t: int) -> Action:
         """The decision number t."""
+
+    def select(self, index: Tensor) -> Policy:  # noqa: ARG002
+        """The policy for the images at these positions. One that holds values per image must say so here."""
+        return self
 
     def fit(self, problem: Problem, denoiser: Denoiser, truth: Tensor) -> None:  # noqa: B027 (nothing to learn by default)
         """Look at the truth. Only policies that say so in `needs_truth` have something to learn from it."""
@@ -46,12 +54,24 @@ class Policy(ABC):
         return Action({name: value[:, None] for name, value in chosen.items()}, stop=~problem.all_active())
 
 
+def chosen_values(values: dict[str, Any], index: Tensor) -> dict[str, Any]:
+    """Parameters of the images at these positions, where images have their own."""
+    own = {name: torch.as_tensor(value).reshape(-1) for name, value in values.items()}
+    return {name: value[index] if len(value) > 1 else value for name, value in own.items()}
+
+
 POLICIES: Registry[Policy] = Registry("policy", __package__)
 
 
 def build_policy(name: str, solver: Solver, **options: Any) -> Policy:
-    """The policy of that name for a solver."""
-    return POLICIES[name](solver, **options)
+    """The policy of that name for a solver, if a name is enough to make it."""
+    kind = POLICIES[name]
+    if kind.needs_weights:
+        raise BadInput(
+            f"the policy {name!r} is trained for a task: use PnPilot.from_pretrained with the name of the task, "
+            "or with a folder that `pnpilot train policy` wrote"
+        )
+    return kind(solver, **options)
 
 
 def checked_parameters(solver: Solver, values: dict[str, Any]) -> dict[str, Any]:

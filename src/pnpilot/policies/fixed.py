@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 from torch import Tensor
@@ -9,7 +10,7 @@ from torch import Tensor
 from ..problem import Problem
 from ..solvers import Solver
 from ..types import Action
-from .base import POLICIES, Policy, checked_parameters
+from .base import POLICIES, Policy, checked_parameters, chosen_values
 
 
 @POLICIES.register("fixed")
@@ -23,3 +24,9 @@ class Fixed(Policy):
     def __call__(self, problem: Problem, state: Any, t: int) -> Action:  # noqa: ARG002
         """Always the same."""
         return self.constant(problem, **self.values)
+
+    def select(self, index: Tensor) -> Fixed:
+        """Values per image follow their images."""
+        chosen = copy.copy(self)
+        chosen.values = chosen_values(self.values, index)
+        return chosen

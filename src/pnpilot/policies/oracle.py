@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import torch
@@ -14,7 +15,7 @@ from ..problem import Problem
 from ..solvers import Solver
 from ..transition import transition
 from ..types import Action
-from .base import POLICIES, Policy
+from .base import POLICIES, Policy, chosen_values
 from .fixed import Fixed
 
 COARSE, REFINEMENTS = 8, 3
@@ -94,6 +95,12 @@ class Oracle(Policy):
             )
         return self.constant(problem, **self.values)
 
+    def select(self, index: Tensor) -> Oracle:
+        """Values per image follow their images."""
+        chosen = copy.copy(self)
+        chosen.values = chosen_values(self.values, index)
+        return chosen
+
     def fit(self, problem: Problem, denoiser: Denoiser, truth: Tensor) -> None:
         """Search."""
         self.search(Surface(problem, self.solver, denoiser, truth, self.decisions))
@@ -161,3 +168,9 @@ class BestStop(Policy):
         if not len(self.last):
             raise Incompatible("a perfect stop needs true images first: policy.fit(problem, denoiser, truth)")
         return self.inner(problem, state, t)._replace(stop=self.last <= t)
+
+    def select(self, index: Tensor) -> BestStop:
+        """Each image keeps its own stop."""
+        chosen = copy.copy(self)
+        chosen.inner, chosen.last = self.inner.select(index), self.last[index]
+        return chosen

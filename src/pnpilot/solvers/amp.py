@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import NamedTuple
 
 import torch
@@ -10,7 +9,7 @@ from torch import Tensor
 
 from ..problem import Problem
 from ..types import Denoise, Range, per_sample
-from .base import SOLVERS, Solver, scale
+from .base import SOLVERS, Solver, noise_pattern, scale
 
 
 @SOLVERS.register("amp")
@@ -33,6 +32,10 @@ class AMP(Solver):
         """x = 0, z = y."""
         return self.State(torch.zeros_like(problem.x0()), problem.y)
 
+    def planes(self, state: State, problem: Problem) -> list[Tensor]:
+        """The residual is seen through the adjoint."""
+        return [state.x, problem.A_adjoint(state.z)]
+
     def step(self, state: State, problem: Problem, denoise: Denoise, *, factor: Tensor) -> State:
         """r = x + Aᴴz, x ← D(r, factor·‖z‖/√n), z ← y − Ax + z·div D/m."""
         x, z = state
@@ -42,14 +45,8 @@ class AMP(Solver):
         level = factor * z.flatten(1).norm(dim=1) / pixels**0.5
         x = denoise(r, level)
         epsilon = x.abs().flatten(1).amax(1) / 1000 + 1e-8
-        probe = _probe(tuple(r.shape[1:]), r.device)
+        probe = noise_pattern(tuple(r.shape[1:]), r.device)
         change = (denoise(r + scale(epsilon, probe), level) - x).real * probe
         divergence = change.flatten(1).sum(1) / epsilon
         onsager = z * per_sample(divergence / problem.measurements, z)
         return self.State(x, problem.y - problem.A(x) + onsager)
-
-
-@lru_cache(maxsize=8)
-def _probe(shape: tuple[int, ...], device: torch.device) -> Tensor:
-    with torch.inference_mode(False):  # it outlives this call, which may be in inference mode
-        return torch.randn(1, *shape, generator=torch.Generator().manual_seed(0)).to(device)

@@ -6,6 +6,7 @@ Parameters reach `step` as tensors (B,): every image has its own, and they chang
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import torch
@@ -29,6 +30,8 @@ class Solver(ABC):
     name: str
     params: dict[str, Range]
     needs: frozenset[str]
+    State: Any
+    """The named tuple of its variables."""
 
     @abstractmethod
     def init(self, problem: Problem) -> Any:
@@ -41,6 +44,10 @@ class Solver(ABC):
     def output(self, state: Any) -> Tensor:
         """The image in a state: x unless a solver says otherwise."""
         return state.x
+
+    def planes(self, state: Any, problem: Problem) -> list[Tensor]:  # noqa: ARG002
+        """The state as images, for a policy to look at: its variables, unless some of them are no images."""
+        return list(state)
 
     @staticmethod
     def fitting(offers: frozenset[str]) -> list[str]:
@@ -59,6 +66,8 @@ class Split(NamedTuple):
 class SplitSolver(Solver):
     """Base of the ADMM family."""
 
+    State = Split
+
     def init(self, problem: Problem) -> Split:
         """x = z = x₀, u = 0."""
         x = problem.x0()
@@ -73,6 +82,13 @@ def build_solver(name: str, offers: frozenset[str] = frozenset({"prox"})) -> Sol
     if name == "auto":
         name = "admm" if "prox" in offers else "inexact-admm"
     return SOLVERS[name]()
+
+
+@lru_cache(maxsize=8)
+def noise_pattern(shape: tuple[int, ...], device: torch.device) -> Tensor:
+    """White noise (1, *shape), always the same: to probe an operator or a denoiser with."""
+    with torch.inference_mode(False):  # it outlives this call, which may be in inference mode
+        return torch.randn(1, *shape, generator=torch.Generator().manual_seed(0)).to(device)
 
 
 def scale(values: Tensor, image: Tensor) -> Tensor:

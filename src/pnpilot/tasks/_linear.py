@@ -43,7 +43,9 @@ class LinearProblem(Problem):
                 f"data of shape {tuple(y.shape)} do not fit the {type(physics).__name__}: {reason}"
             ) from error
         _check(physics, y, adjoint, start)
-        units = Units.of(hints, _inside(physics, start), noise_of(physics), gain)
+        # Fine detail looks like noise here: a physics without noise is taken at its word.
+        declared = 0.0 if isinstance(physics.noise_model, ZeroNoise) else noise_of(physics)
+        units = Units.of(hints, _inside(physics, start), declared, gain)
         if hints.real is None:
             units = replace(units, real=_looks_real(physics, y, gain, start, units).cpu())
         return cls(units.scale(y) / per_sample(gain, y), units, physics, gain, units.scale(start))
@@ -76,6 +78,13 @@ class LinearProblem(Problem):
         """‖Ax − y‖ / ‖y‖."""
         return relative_norm(self.A(x) - self.y, self.y)
 
+    def to(self, device: torch.device) -> LinearProblem:
+        """The same problems on another device, with a physics of their own."""
+        moved = super().to(device)
+        assert isinstance(moved, LinearProblem)
+        moved.physics = self.physics.clone().to(device)
+        return moved
+
     def select(self, index: Tensor) -> LinearProblem:
         """Problems by position; parameters of the physics that differ between images follow."""
         chosen = super().select(index)
@@ -105,8 +114,8 @@ def has_closed_form(physics: Physics) -> bool:
 
 
 def noise_of(physics: Physics) -> Any:
-    """The noise level that a physics declares, or None; deepinv's default is no noise."""
-    return 0.0 if isinstance(physics.noise_model, ZeroNoise) else getattr(physics.noise_model, "sigma", None)
+    """The noise level that a physics declares, or None. ZeroNoise, deepinv's default, declares nothing."""
+    return getattr(physics.noise_model, "sigma", None)
 
 
 def operator_norm(physics: LinearPhysics, like: Tensor, iterations: int = 100) -> Tensor:

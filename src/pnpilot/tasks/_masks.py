@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 
 import torch
 from torch import Tensor
@@ -15,7 +16,11 @@ Mask = Callable[[int, int, float, torch.Generator], Tensor]
 
 def radial(height: int, width: int, acceleration: float, generator: torch.Generator | None = None) -> Tensor:  # noqa: ARG001
     """Evenly spaced spokes through the centre, one for every `acceleration` samples of the larger side."""
-    spokes = max(1, round(max(height, width) / acceleration))
+    return _spokes(height, width, max(1, round(max(height, width) / acceleration))).clone()
+
+
+@lru_cache(maxsize=256)
+def _spokes(height: int, width: int, spokes: int) -> Tensor:
     rows = torch.arange(height, dtype=torch.float64)[:, None] - (height // 2 - 0.5)
     columns = torch.arange(width, dtype=torch.float64)[None, :] - (width // 2 - 0.5)
     mask = torch.zeros(height, width, dtype=torch.bool)

@@ -11,7 +11,7 @@ import torch
 from deepinv.physics import LinearPhysics, Physics
 from torch import Tensor
 
-from ..errors import BadInput, Incompatible
+from ..errors import BadInput, Incompatible, UnknownName
 from ..problem import Hints, Problem
 from ..registry import Registry
 from ._linear import LinearProblem
@@ -38,6 +38,18 @@ class Task(ABC):
     start: str = "start"
     """What tables call the image that solvers start from."""
 
+    def named(self, label: str) -> Setting:
+        """The setting of that label: one of the benchmark's, or another where a task knows how to read it."""
+        known = {setting.label: setting for setting in self.settings}
+        if label not in known:
+            raise UnknownName(f"unknown setting {label!r}; known: {', '.join(map(repr, known))}")
+        return known[label]
+
+    def draw(self, count: int, generator: torch.Generator) -> list[Setting]:
+        """Random settings to train on, one per image; the default serves operators that do not differ between them."""
+        chosen = int(torch.randint(len(self.settings), (), generator=generator))
+        return [self.settings[chosen]] * count
+
     @abstractmethod
     def physics(self, setting: Setting, height: int, width: int, generator: torch.Generator) -> Physics:
         """The deepinv physics for images of that size, with its noise model drawing from the generator."""
@@ -46,18 +58,26 @@ class Task(ABC):
         """One physics for a batch. The default serves operators that do not differ between images."""
         return physics[0]
 
+    def select(self, physics: Physics, index: Tensor) -> Physics:  # noqa: ARG002
+        """The physics of the images at these positions; the default serves operators that are the same for all."""
+        return physics
+
     def embed(self, image: Tensor) -> Tensor:
         """The image in the layout of the physics."""
         return image
 
-    def simulate(self, image: Tensor, setting: Setting, seed: int = 0) -> tuple[Tensor, Physics]:
-        """Data for a batch; the draw for an image depends on the seed and its place in the batch alone."""
+    def simulate(self, image: Tensor, setting: Setting | Sequence[Setting], seed: int = 0) -> tuple[Tensor, Physics]:
+        """Data for a batch; the draw for an image depends on the seed and its place in the batch alone.
+
+        Images may have a setting each, as far as `merge` can join their operators.
+        """
         if image.ndim != 4 or image.shape[1] != 1:
             raise BadInput(f"images must be (batch, 1, height, width), got shape {tuple(image.shape)}")
+        settings = [setting] * len(image) if isinstance(setting, Setting) else setting
         data, operators = [], []
-        for index, one in enumerate(image.cpu().split(1)):
+        for index, (one, own) in enumerate(zip(image.cpu().split(1), settings, strict=True)):
             generator = torch.Generator().manual_seed(100_003 * seed + index)
-            physics = self.physics(setting, image.shape[-2], image.shape[-1], generator)
+            physics = self.physics(own, image.shape[-2], image.shape[-1], generator)
             data.append(physics(self.embed(one)))
             operators.append(physics)
         return torch.cat(data).to(image.device), self.merge(operators).to(image.device)
@@ -84,7 +104,15 @@ def open_problem(y: Tensor, physics: Physics, hints: Hints | None = None) -> Pro
     hints = hints or Hints()
     for task in map(build_task, TASKS):
         if task.accepts(physics):
-            return task.problem(y, physics, hints)
+            problem = task.problem(y, physics, hints)
+            break
+    else:
+        problem = _linear(y, physics, hints)
+    problem.know_noise()
+    return problem
+
+
+def _linear(y: Tensor, physics: Physics, hints: Hints) -> Problem:
     if isinstance(physics, LinearPhysics):
         return LinearProblem.of(y, physics, hints)
     raise Incompatible(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -40,6 +42,17 @@ class CSMRI(Task):
         values = {"acceleration": acceleration, "sigma": sigma, "mask": mask}
         return Setting(f"{prefix}x{acceleration:g} sigma={sigma:g}", values)
 
+    def named(self, label: str) -> Setting:
+        """Any setting such as 'x3 sigma=7' or 'cartesian x4 sigma=15'."""
+        found = re.fullmatch(r"(?:(\w+) )?x([\d.]+) sigma=([\d.]+)", label)
+        return self.setting(float(found[2]), float(found[3]), found[1] or "radial") if found else super().named(label)
+
+    def draw(self, count: int, generator: torch.Generator) -> list[Setting]:
+        """Wider than the settings of the benchmark: all kinds of masks, more and less sampling and noise."""
+        shares = torch.rand(count, 3, generator=generator).tolist()
+        kinds = ("radial", "radial", "radial", "cartesian", "random")
+        return [self.setting(1.5 * (10 / 1.5) ** a, 1 + 24 * s, kinds[int(5 * k)]) for k, a, s in shares]
+
     def physics(self, setting: Setting, height: int, width: int, generator: torch.Generator) -> MRI:
         """deepinv's MRI with the mask of the setting."""
         mask = setting["mask"]
@@ -51,8 +64,15 @@ class CSMRI(Task):
         return MRI(mask=mask, noise_model=GaussianNoise(setting["sigma"] / 255, rng=generator))
 
     def merge(self, physics: Sequence[Physics]) -> MRI:
-        """A mask per image."""
-        return MRI(mask=torch.cat([one.mask for one in physics]), noise_model=physics[0].noise_model)
+        """A mask and a noise level per image."""
+        sigma = torch.stack([one.noise_model.sigma.reshape(()) for one in physics])
+        noise = physics[0].noise_model if (sigma == sigma[0]).all() else GaussianNoise(sigma)
+        return MRI(mask=torch.cat([one.mask for one in physics]), noise_model=noise)
+
+    def select(self, physics: MRI, index: Tensor) -> MRI:
+        """Their masks and noise levels."""
+        sigma = physics.noise_model.sigma.reshape(-1)
+        return MRI(mask=physics.mask[index], noise_model=GaussianNoise(sigma[index] if len(sigma) > 1 else sigma))
 
     def embed(self, image: Tensor) -> Tensor:
         """A zero imaginary part."""
@@ -84,8 +104,9 @@ class CSMRI(Task):
         units = Units.of(hints, _centred_ifft2(mask * kspace), noise_of(physics), gain)
         unshifted = torch.fft.fft2(_centred_ifft2(units.scale(kspace)), norm="ortho")
         problem = MaskedFourier(unshifted, units, torch.fft.ifftshift(mask, dim=(-2, -1)))
+        problem.know_noise()
         if hints.real is None:
-            problem.units = replace(units, real=problem.looks_real().cpu())
+            problem.units = replace(problem.units, real=problem.looks_real().cpu())
         return problem
 
 
@@ -122,6 +143,11 @@ class MaskedFourier(Problem):
         gain = self.mask / (self.mask * self.mask + per_sample(mu, self.mask))
         return torch.fft.ifft2(k + gain * (self.y - self.mask * k), norm="ortho")
 
+    def measured(self) -> list[Tensor]:
+        """Real and imaginary part of the data, the zero-filled image, and the mask, centred."""
+        y, mask = (torch.fft.fftshift(image, dim=(-2, -1)) for image in (self.y, self.mask))
+        return [y.real, y.imag, self.x0().real, mask]
+
     def misfit(self, x: Tensor) -> Tensor:
         """‖MFx − y‖ / ‖y‖."""
         return relative_norm(self.A(x) - self.y, self.y)
@@ -141,6 +167,24 @@ class MaskedFourier(Problem):
         telling = energy(there) > 0.1 * energy(self.mask * self.y)
 
         return symmetric & telling & looks_non_negative(self.x0().real, variance * energy(self.mask))
+
+    def estimated_noise(self) -> Tensor:
+        """From what breaks the symmetry y(−k) = y(k)* of real images, at high frequencies, where a phase shows little.
+
+        Where samples have no mirror images, from those at high frequencies themselves.
+        """
+        height, width = self.y.shape[-2:]
+        radius = torch.fft.fftfreq(height)[:, None].square() + torch.fft.fftfreq(width)[None].square()
+        radius = radius.to(self.y.device)
+        levels = []
+        for y, mask in zip(self.y[:, 0], self.mask[:, 0] != 0, strict=True):
+            outer = mask & (radius >= radius[mask].median())
+            pairs = outer & _mirrored(mask)
+            odd = (y - _mirrored(y).conj()) / math.sqrt(2)
+            power = (odd[pairs] if pairs.sum() >= 32 else y[outer]).abs().square()
+            # The power of complex noise of level σ in both parts is exponential with mean 2σ².
+            levels.append((power.median() / (2 * math.log(2))).sqrt())
+        return torch.stack(levels)
 
     def export(self, image: Tensor) -> Tensor:
         """deepinv's two channels."""

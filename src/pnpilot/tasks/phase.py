@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,6 +19,8 @@ from .base import TASKS, Setting, Task
 
 TINY = 1e-8
 """Keeps the phase of a vanishing field defined."""
+FIT = 60
+"""Iterations of the fit that shows the noise."""
 
 
 class CodedDiffraction(Physics):
@@ -82,6 +85,16 @@ class PhaseRetrieval(Task):
             f"alpha={alpha:g}" if masks == 4 else f"{masks} masks alpha={alpha:g}", {"alpha": alpha, "masks": masks}
         )
 
+    def named(self, label: str) -> Setting:
+        """Any setting such as 'alpha=40' or '6 masks alpha=27'."""
+        found = re.fullmatch(r"(?:(\d+) masks )?alpha=([\d.]+)", label)
+        return self.setting(float(found[2]), int(found[1] or 4)) if found else super().named(label)
+
+    def draw(self, count: int, generator: torch.Generator) -> list[Setting]:
+        """Noise wider than in the benchmark, and three to eight masks: as many for all images of a batch."""
+        masks = int(torch.randint(3, 9, (), generator=generator))
+        return [self.setting(5 * 24**share, masks) for share in torch.rand(count, generator=generator).tolist()]
+
     def physics(self, setting: Setting, height: int, width: int, generator: torch.Generator) -> CodedDiffraction:
         """Masks exp(2πiU), U uniform."""
         turns = torch.rand(1, setting["masks"], height, width, generator=generator)
@@ -89,8 +102,15 @@ class PhaseRetrieval(Task):
         return CodedDiffraction(masks, ShotNoise(setting["alpha"], rng=generator))
 
     def merge(self, physics: Sequence[Physics]) -> CodedDiffraction:
-        """Masks per image."""
-        return CodedDiffraction(torch.cat([one.masks for one in physics]), physics[0].noise_model)
+        """Masks and a noise level per image."""
+        alpha = torch.cat([one.noise_model.alpha for one in physics])
+        noise = physics[0].noise_model if (alpha == alpha[0]).all() else ShotNoise(alpha)
+        return CodedDiffraction(torch.cat([one.masks for one in physics]), noise)
+
+    def select(self, physics: CodedDiffraction, index: Tensor) -> CodedDiffraction:
+        """Their masks and noise levels."""
+        alpha = physics.noise_model.alpha
+        return CodedDiffraction(physics.masks[index], ShotNoise(alpha[index] if len(alpha) > 1 else alpha))
 
     def accepts(self, physics: Physics) -> bool:
         """Coded diffraction."""
@@ -129,9 +149,23 @@ class AmplitudeProblem(Problem):
         amplitude = field.abs()
         return back(self.masks, field * (1 - self.y / amplitude.clamp_min(TINY)))
 
+    def measured(self) -> list[Tensor]:
+        """Amplitudes, and real and imaginary parts of the masks."""
+        return [*self.y.split(1, 1), *self.masks.real.split(1, 1), *self.masks.imag.split(1, 1)]
+
     def misfit(self, x: Tensor) -> Tensor:
         """‖|Ax| − y‖ / ‖y‖."""
         return relative_norm(fields(self.masks, x).abs() - self.y, self.y)
+
+    def estimated_noise(self) -> Tensor:
+        """What a non-negative image fitted to the data without any prior leaves, over its degrees of freedom."""
+        x = self.x0()
+        with torch.no_grad():
+            for _ in range(FIT):
+                x = (x - self.grad(x)).real.clamp_min(0).to(x.dtype)
+        left = (fields(self.masks, x).abs() - self.y).square().mean((1, 2, 3))
+        masks = self.y.shape[1]
+        return (left * masks / max(masks - 1, 0.5)).sqrt()
 
     def export(self, image: Tensor) -> Tensor:
         """The image in the user's units."""

@@ -11,8 +11,8 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 class ProgressLine:
     """Shows the share of a wall-clock budget that is spent, with a few words beside it."""
 
-    def __init__(self, title: str) -> None:
-        self.console = Console(stderr=True)
+    def __init__(self, title: str, *, quiet: bool = False) -> None:
+        self.console = Console(stderr=True, quiet=quiet)
         self.live = self.console.is_terminal
         self.interval = 0.5 if self.live else 15.0
         self._start = time.monotonic()

@@ -26,6 +26,11 @@ def has_weights(name: str, folder: Path | None = None) -> bool:
     return ((folder or weights_folder()) / f"{name}.json").is_file()
 
 
+def shipped_weights(pattern: str) -> list[str]:
+    """Names of the cards in the package that match."""
+    return sorted(path.stem for path in weights_folder().glob(f"{pattern}.json"))
+
+
 def read_card(name: str, folder: Path | None = None) -> dict[str, Any]:
     """The card: recipe, data, seed, sha256, scores."""
     path = (folder or weights_folder()) / f"{name}.json"

@@ -1,0 +1,119 @@
+"""The networks of the learned policy: a residual encoder, the two-headed actor, and the critic."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from ..types import Range
+
+
+class Block(nn.Module):
+    """Two 3×3 convolutions with group normalisation around a shortcut."""
+
+    def __init__(self, inside: int, outside: int, stride: int) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(inside, outside, 3, stride, padding=1, bias=False)
+        self.norm1 = nn.GroupNorm(8, outside)
+        self.conv2 = nn.Conv2d(outside, outside, 3, padding=1, bias=False)
+        self.norm2 = nn.GroupNorm(8, outside)
+        self.shortcut = nn.Identity() if stride == 1 else nn.Conv2d(inside, outside, 1, stride, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Apply the block."""
+        inner = self.norm2(self.conv2(F.relu(self.norm1(self.conv1(x)))))
+        return F.relu(inner + self.shortcut(x))
+
+
+class Encoder(nn.Module):
+    """ResNet-18 as in the paper, where every stage halves the size and nothing is max-pooled; its width is free.
+
+    Mean and root mean square of every plane join the features: what is constant over the image (progress, noise level)
+    and the size of the residuals reach the heads directly.
+    """
+
+    def __init__(self, channels: int, width: int) -> None:
+        super().__init__()
+        self.channels = channels
+        self.stem = nn.Sequential(nn.Conv2d(channels, width, 3, 2, padding=1, bias=False), nn.GroupNorm(8, width))
+        widths = (width, width, 2 * width, 4 * width, 8 * width)
+        self.stages = nn.Sequential(
+            *(
+                nn.Sequential(Block(inside, outside, 2), Block(outside, outside, 1))
+                for inside, outside in pairwise(widths)
+            )
+        )
+        self.mix = nn.Linear(8 * width + 2 * channels, 8 * width)
+        self.features = 8 * width
+        self.to(memory_format=torch.channels_last)
+
+    def forward(self, planes: Tensor) -> Tensor:
+        """Features (B, 8·width)."""
+        planes = planes.contiguous(memory_format=torch.channels_last)
+        deep = self.stages(F.relu(self.stem(planes))).mean((2, 3))
+        size = planes.square().mean((2, 3)).add(1e-12).sqrt()
+        return F.silu(self.mix(torch.cat([deep, planes.mean((2, 3)), size], 1)))
+
+
+class Choice(NamedTuple):
+    """What the actor says."""
+
+    logit: Tensor
+    """Log-odds of stopping after this decision (B,)."""
+    knobs: Tensor
+    """Every parameter for m iterations, in [0, 1] (B, P, m)."""
+
+    @property
+    def stop(self) -> Tensor:
+        """Probability of stopping (B,)."""
+        return torch.sigmoid(self.logit)
+
+
+class Actor(nn.Module):
+    """π: planes → a stop probability (stochastic head) and the solver's parameters (deterministic head)."""
+
+    def __init__(self, params: Mapping[str, Range], channels: int, *, width: int = 32, iterations: int = 5) -> None:
+        super().__init__()
+        self.params, self.iterations = dict(params), iterations
+        self.encoder = Encoder(channels, width)
+        self.stop = nn.Linear(self.encoder.features, 1)
+        self.knobs = nn.Linear(self.encoder.features, len(params) * iterations)
+        # Before it has learnt anything it goes on, with the solver's defaults.
+        nn.init.normal_(self.stop.weight, std=1e-3)
+        nn.init.constant_(self.stop.bias, -1.0)
+        nn.init.normal_(self.knobs.weight, std=1e-3)
+        shares = [(limits.default - limits.low) / (limits.high - limits.low) for limits in params.values()]
+        logits = torch.tensor([math.log(share / (1 - share)) for share in shares])
+        self.knobs.bias.data = logits.repeat_interleave(iterations)
+
+    def forward(self, planes: Tensor) -> Choice:
+        """The choice for every image."""
+        features = self.encoder(planes)
+        knobs = torch.sigmoid(self.knobs(features)).reshape(len(planes), len(self.params), self.iterations)
+        return Choice(self.stop(features)[:, 0], knobs)
+
+    def settings(self, knobs: Tensor) -> dict[str, Tensor]:
+        """Knobs in [0, 1] as solver parameters within their ranges, each (B, m)."""
+        return {
+            name: limits.low + (limits.high - limits.low) * knobs[:, row]
+            for row, (name, limits) in enumerate(self.params.items())
+        }
+
+
+class Critic(nn.Module):
+    """V: planes → what is still to be gained, in dB (B,)."""
+
+    def __init__(self, channels: int, *, width: int = 32) -> None:
+        super().__init__()
+        self.encoder = Encoder(channels, width)
+        self.value = nn.Linear(self.encoder.features, 1)
+
+    def forward(self, planes: Tensor) -> Tensor:
+        """The value of every state."""
+        return self.value(self.encoder(planes))[:, 0]

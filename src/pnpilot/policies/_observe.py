@@ -1,0 +1,68 @@
+"""What a learned policy sees: planes (B, C, H, W) of one kind for every problem, or the paper's channels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..problem import Problem
+from ..solvers import Solver
+from ..solvers.base import noise_pattern
+from ..types import per_sample
+
+GAIN = 10.0
+"""Lifts small planes (the data's objection, the noise level) to the size of the others."""
+
+PROBE = 0.1
+"""Size of the noise pattern that probes the operator, in units of the image's peak."""
+
+Observe = Callable[[Problem, Solver, Any, Tensor], Tensor]
+
+
+def universal(problem: Problem, solver: Solver, state: Any, progress: Tensor) -> Tensor:
+    """The solver's variables, what the data say against the image, progress and noise level.
+
+    Nothing in it belongs to one kind of measurement: it exists for every operator that has a gradient.
+    """
+    images = [*solver.planes(state, problem), -GAIN * problem.grad(solver.output(state))]
+    return _stacked(problem, images, progress, GAIN)
+
+
+def probed(problem: Problem, solver: Solver, state: Any, progress: Tensor) -> Tensor:
+    """The universal planes, and what the operator makes of a fixed noise pattern: how much it sees, and of what kind.
+
+    ∇D(x + n) − ∇D(x) is AᴴAn for a linear operator. A start may fit its data whatever was measured: this tells.
+    """
+    image = solver.output(state)
+    objection = problem.grad(image)
+    pattern = noise_pattern(tuple(image.shape[-2:]), image.device)
+    answer = (problem.grad(image + PROBE * pattern) - objection) / PROBE
+    return _stacked(problem, [*solver.planes(state, problem), -GAIN * objection, answer], progress, GAIN)
+
+
+def paper(problem: Problem, solver: Solver, state: Any, progress: Tensor) -> Tensor:
+    """The solver's variables, measurements and masks as they are, progress and noise level."""
+    return _stacked(problem, [*solver.planes(state, problem), *problem.measured()], progress, 1.0)
+
+
+OBSERVATIONS: dict[str, Observe] = {"probed": probed, "universal": universal, "paper": paper}
+
+
+def _stacked(problem: Problem, images: list[Tensor], progress: Tensor, gain: float) -> Tensor:
+    planes = [_plane(image, problem) for image in images]
+    assert problem.units.sigma_n is not None
+    values = (progress, gain * problem.units.sigma_n)
+    constants = [per_sample(value, planes[0]).expand_as(planes[0]) for value in values]
+    return torch.cat([*planes, *constants], 1).float()
+
+
+def _plane(image: Tensor, problem: Problem) -> Tensor:
+    """An image as one real channel: colours averaged; of images with a phase, the modulus."""
+    image = image.mean(1, keepdim=True)
+    if not image.is_complex():
+        return image
+    real = problem.units.real
+    return image.real if real.all() else torch.where(per_sample(real.to(image.device), image), image.real, image.abs())

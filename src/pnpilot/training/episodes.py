@@ -1,0 +1,69 @@
+"""Simulated measurements without end: training images behind operators and noise drawn at random."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader, IterableDataset, get_worker_info
+
+from ..problem import Hints, Problem
+from ..tasks import Task, open_problem
+from .patches import PatchSource
+
+
+class Simulations(IterableDataset[Any]):
+    """Problems with their true images; which ones depends on seed and number alone, not on who computes them."""
+
+    def __init__(self, task: Task, images: list[np.ndarray], batch: int, size: int, seed: int, first: int) -> None:
+        self.task, self.batch, self.seed, self.first = task, batch, seed, first
+        self.patches = PatchSource(images, size, torch.device("cpu"))
+
+    def __iter__(self) -> Iterator[tuple[Problem, Tensor]]:
+        worker = get_worker_info()
+        number, stride = (self.first + worker.id, worker.num_workers) if worker else (self.first, 1)
+        while True:
+            yield self.number(number)
+            number += stride
+
+    def number(self, number: int) -> tuple[Problem, Tensor]:
+        """The batch of that number."""
+        seed = 1_000_003 * (self.seed + 1) + number
+        generator = torch.Generator().manual_seed(seed)
+        truth = self.patches.sample(self.batch, generator)
+        y, physics = self.task.simulate(truth, self.task.draw(self.batch, generator), seed)
+        # A user may know the brightest value of an image or not: both are met in training.
+        told = bool(torch.rand((), generator=generator) < 0.75)
+        return open_problem(y, physics, Hints(peak=1.0 if told else None, real=True)), truth
+
+
+class Problems:
+    """Simulated problems on the device, computed ahead by other processes where there are cores to spare."""
+
+    def __init__(self, simulations: Simulations, device: torch.device, workers: int | None = None) -> None:
+        self.device = device
+        if workers is None:
+            workers = min(4, (os.cpu_count() or 1) // 2) if device.type == "cuda" else 0
+        if workers and not _travels(simulations.number(simulations.first)):
+            workers = 0
+        ahead = 2 if workers else None
+        self._batches = iter(DataLoader(simulations, batch_size=None, num_workers=workers, prefetch_factor=ahead))
+
+    def __next__(self) -> tuple[Problem, Tensor]:
+        """The next problem with its true images."""
+        problem, truth = next(self._batches)
+        return problem.to(self.device), truth.to(self.device)
+
+
+def _travels(thing: Any) -> bool:
+    """Whether it can be sent from one process to another; a deepinv physics inside cannot."""
+    try:
+        pickle.dumps(thing)
+    except (AttributeError, TypeError, pickle.PicklingError):
+        return False
+    return True

@@ -1,0 +1,141 @@
+"""What the learners share: networks and optimisers, playing an episode, and how a policy does on images held out."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ..denoisers import Denoiser
+from ..metrics import psnr
+from ..policies.learned import Learned
+from ..problem import Problem
+from ..solvers import Solver
+from ..transition import transition
+from ..types import Action, per_sample
+from .parallel import average_gradients
+from .replay import Episode, Moments
+
+
+@dataclass
+class LearnerArgs:
+    """Constants of the learning itself."""
+
+    width: int = 32
+    lookahead: int = 2
+    discount: float = 0.99
+    penalty: float = 0.05
+    temperature: float = 0.05
+    advantage_bound: float = 0.25
+    actor_rate: float = 3e-4
+    critic_rate: float = 1e-3
+    target_rate: float = 0.005
+    clip: float = 5.0
+    knob_bound: float = 10.0
+    noise: float = 0.0
+
+
+class Learner(ABC):
+    """A policy with the optimiser of its network."""
+
+    def __init__(self, policy: Learned, denoiser: Denoiser, args: LearnerArgs, device: torch.device) -> None:
+        self.policy, self.denoiser, self.args, self.device = policy, denoiser, args, device
+        policy.network.to(device)
+        self.channels = policy.network.encoder.channels
+        self.actor_optimizer = self.optimizer(policy.network, args.actor_rate)
+
+    @abstractmethod
+    def update(self, moments: Moments, rate: float) -> dict[str, Tensor]:
+        """One gradient step at this share of the learning rates; returns numbers worth watching."""
+
+    def parts(self) -> dict[str, Any]:
+        """What a checkpoint keeps."""
+        return {"actor": self.policy.network, "actor_optimizer": self.actor_optimizer}
+
+    @torch.no_grad()
+    def play(self, problem: Problem, truth: Tensor, generator: torch.Generator) -> Episode:
+        """Run the policy over a batch, drawing stops from their probabilities.
+
+        Images that stop go on unseen: one shape for all batches is worth more than the work saved.
+        """
+        policy, solver, denoise = self.policy, self.policy.solver, problem.prior(self.denoiser)
+        state = solver.init(problem)
+        alive = problem.all_active()
+        states, knobs, lives = [state], [], []
+        scores = [psnr(image_of(problem, solver, state), truth)]
+        for t in range(policy.decisions):
+            choice = policy.network(policy.planes(problem, state, torch.full_like(scores[0], t)))
+            noise = torch.randn(choice.knobs.shape, device=truth.device, generator=generator)
+            chosen = (choice.knobs + self.args.noise * noise).clamp(0, 1)
+            settings = policy.network.settings(chosen)
+            state = transition(solver, denoise, problem, state, Action(settings, stop=choice.logit > 0))
+            states.append(state)
+            knobs.append(chosen)
+            lives.append(alive)
+            scores.append(psnr(image_of(problem, solver, state), truth))
+            drawn = torch.rand(len(truth), device=truth.device, generator=generator) < choice.stop
+            alive = alive & ~drawn & torch.isfinite(scores[-1])
+        fields = (_stacked(values) for values in zip(*states, strict=True))
+        return Episode(
+            problem, truth, type(state)(*fields), torch.stack(knobs), torch.stack(scores), torch.stack(lives)
+        )
+
+    def optimizer(self, module: nn.Module, rate: float) -> torch.optim.Optimizer:
+        """Adam."""
+        return torch.optim.Adam(module.parameters(), rate, fused=self.device.type == "cuda")
+
+    def step(self, optimizer: torch.optim.Optimizer, loss: Tensor, rate: float) -> Tensor:
+        """One step of an optimiser, averaged over processes; gradients that are not finite count as zero."""
+        parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+        for group in optimizer.param_groups:
+            group["lr"] = rate
+        for parameter, gradient in zip(parameters, torch.autograd.grad(loss, parameters), strict=True):
+            parameter.grad = gradient.nan_to_num_(0.0, 0.0, 0.0)
+        average_gradients(parameters)
+        norm = nn.utils.clip_grad_norm_(parameters, self.args.clip)
+        optimizer.step()
+        return norm
+
+    @torch.no_grad()
+    def follow(self, target: nn.Module, network: nn.Module) -> None:
+        """Move the target a little towards the network."""
+        torch._foreach_lerp_(list(target.parameters()), list(network.parameters()), self.args.target_rate)
+
+
+def stop_loss(logit: Tensor, value: Tensor, args: LearnerArgs) -> Tensor:
+    """Natural policy gradient of the stop decision with entropy, per image (B,).
+
+    Going on has the advantage A = γV(s′) over stopping. The policy gradient with an entropy bonus of weight λ, over the
+    Fisher information, moves the log-odds of going on by A − λ·odds: it does not vanish where the choice has become
+    certain. Bounding A keeps early gains of many dB from drowning what matters, whether a tenth is still to be gained.
+    """
+    advantage = (args.discount * value.detach()).clamp(-args.advantage_bound, args.advantage_bound)
+    return 0.1 * (logit + advantage / args.temperature).square()
+
+
+def bounded(knobs: Tensor, bound: float) -> Tensor:
+    """The knobs, with their gradient held to `bound` dB per unit for each image: no single one may turn the batch."""
+
+    def hold(gradient: Tensor) -> Tensor:
+        each = len(gradient) * gradient.nan_to_num(0.0, 0.0, 0.0)
+        size = each.flatten(1).norm(dim=1).clamp_min(1e-12)
+        return per_sample((bound / size).clamp(max=1.0), each) * each / len(gradient)
+
+    if knobs.requires_grad:
+        knobs.register_hook(hold)
+    return knobs
+
+
+def _stacked(values: Sequence[Tensor]) -> Tensor:
+    """Tensors in a row; a start may be complex where later iterates are real."""
+    kind = torch.promote_types(values[0].dtype, values[-1].dtype)
+    return torch.stack([value.to(kind) for value in values])
+
+
+def image_of(problem: Problem, solver: Solver, state: Any) -> Tensor:
+    """The image in a state, real, in the units of the truth."""
+    return problem.units.unscale(problem.image(solver.output(state))).real

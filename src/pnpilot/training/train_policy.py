@@ -1,0 +1,268 @@
+"""Train a policy on simulated measurements: play an episode, learn from the latest ones, again and again.
+
+Read from top to bottom: arguments, checks, data, networks, loop, weights. Choices that differ from the paper are listed
+in docs/policies.md.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..denoisers import Denoiser, build_denoiser
+from ..errors import BadInput, Incompatible
+from ..io.files import writable_folder
+from ..metrics import psnr
+from ..policies._observe import OBSERVATIONS
+from ..policies.base import POLICIES
+from ..policies.learned import Learned, policy_name
+from ..problem import Hints, Problem
+from ..reconstruct import check_fit, rollout
+from ..solvers import Solver, build_solver
+from ..tasks import Task, build_task, open_problem
+from ..weights import save_weights
+from .checkpoint import load_checkpoint, save_checkpoint
+from .clock import Clock, cosine
+from .episodes import Problems, Simulations
+from .learner import Learner, LearnerArgs, image_of
+from .mixed import Mixed
+from .model_free import DDPG
+from .parallel import agreed, processes
+from .patches import read_split
+from .progress import ProgressLine
+from .replay import Replay
+
+LEARNERS: dict[str, type[Learner]] = {"learned": Mixed, "model-free": DDPG}
+"""Learners by the method that their weights are called after."""
+
+
+@dataclass
+class PolicyArgs:
+    """Everything that decides the result of a run."""
+
+    task: str
+    data: str
+    solver: str = "auto"
+    denoiser: str = "compact"
+    method: str = "learned"
+    observation: str = "probed"
+    minutes: float = 10.0
+    seed: int = 0
+    batch: int = 48
+    size: int = 128
+    each: int = 5
+    decisions: int = 6
+    replay: int = 10
+    updates: int = 6
+    warmup: int = 20
+    held_out: int = 16
+    learner: LearnerArgs = field(default_factory=LearnerArgs)
+
+
+def train_policy(
+    args: PolicyArgs,
+    out: Path,
+    *,
+    device: torch.device,
+    weights: Path | None = None,
+    save_every: float = 60.0,
+) -> dict[str, Any]:
+    """Train for `args.minutes` of wall clock, write weights and card to `out`, and return the card.
+
+    A run that was stopped goes on where its last checkpoint in `out` left it. Under torchrun every process plays its
+    own episodes.
+    """
+    task, denoiser = build_task(args.task), build_denoiser(args.denoiser, weights=weights)
+    writable_folder(out, needed=500_000_000)
+    training, validation = read_split(Path(args.data), args.held_out, args.seed)
+    with processes(device) as (rank, count, device):
+        denoiser.to(device)
+        exam = Exam(task, validation, args.size, device)
+        torch.manual_seed(args.seed)
+        policy = _new_policy(args, exam.problems[0], denoiser)
+        learner = LEARNERS[args.method](policy, denoiser, args.learner, device)
+        return _run(args, out, learner, exam, training, rank, count, save_every)
+
+
+def _new_policy(args: PolicyArgs, problem: Problem, denoiser: Denoiser) -> Learned:
+    """The untrained policy, after a look at whether its parts fit together."""
+    solver = build_solver(args.solver, problem.offers)
+    check_fit(problem, solver)
+    if args.method not in LEARNERS or args.observation not in OBSERVATIONS:
+        known = f"methods: {', '.join(LEARNERS)}; observations: {', '.join(OBSERVATIONS)}"
+        raise BadInput(f"unknown method {args.method!r} or observation {args.observation!r}; {known}")
+    if not denoiser.differentiable:
+        raise Incompatible(
+            f"a policy learns through its denoiser, and {denoiser.name!r} has no gradient: choose another one"
+        )
+    channels = OBSERVATIONS[args.observation](problem, solver, solver.init(problem), problem.units.peak).shape[1]
+    kind = POLICIES[args.method]
+    assert issubclass(kind, Learned)
+    return kind(solver, **_shape(args, channels))
+
+
+def _shape(args: PolicyArgs, channels: int) -> dict[str, Any]:
+    return {
+        "iterations": args.each * args.decisions,
+        "each": args.each,
+        "width": args.learner.width,
+        "observation": args.observation,
+        "channels": channels,
+    }
+
+
+def _run(
+    args: PolicyArgs,
+    out: Path,
+    learner: Learner,
+    exam: Exam,
+    training: list[np.ndarray],
+    rank: int,
+    count: int,
+    save_every: float,
+) -> dict[str, Any]:
+    device, policy = learner.device, learner.policy
+    generator = torch.Generator(device).manual_seed(1000 * args.seed + rank)
+    checkpoint, metrics = out / "checkpoint.safetensors", out / "metrics.jsonl"
+    episodes, clock, replay = 0, Clock(args.minutes), Replay(args.replay)
+
+    def save() -> None:
+        if rank == 0:
+            progress = {"args": asdict(args), "episodes": episodes, "spent": clock.spent}
+            save_checkpoint(checkpoint, learner.parts(), progress)
+
+    with ProgressLine(f"train {policy_name(args.method, args.task, policy.solver.name)}", quiet=rank > 0) as line:
+        if checkpoint.exists():
+            progress = load_checkpoint(checkpoint, learner.parts(), asdict(args))
+            episodes, clock = progress["episodes"], Clock(args.minutes, progress["spent"])
+            generator.manual_seed(1000 * args.seed + rank + 7919 * episodes)
+            line.say(f"resumed at episode {episodes}, {clock.spent:.0f} s of {clock.budget:.0f} s spent")
+        simulations = Simulations(
+            exam.task, training, args.batch, args.size, args.seed, first=1_000_000 * rank + episodes
+        )
+        problems = Problems(simulations, device)
+        torch.backends.cudnn.benchmark = True  # all batches have one shape
+        saved = reported = time.monotonic()
+        watched: dict[str, Tensor] = {}
+        try:
+            while (share := agreed(clock.share, device)) < 1:
+                problem, truth = next(problems)
+                episode = learner.play(problem, truth, generator)
+                replay.add(episode)
+                rate = cosine(share, episodes, args.warmup)
+                for _ in range(args.updates):
+                    watched = learner.update(replay.sample(args.batch, generator), rate)
+                episodes += 1
+                now = time.monotonic()
+                if rank == 0 and now - reported > line.interval:
+                    reported = now
+                    record = {"episode": episodes, "seconds": round(clock.spent, 1), "rate": rate}
+                    record |= {"gain": _gain(episode.scores, episode.alive), "decisions": _mean(episode.alive.sum(0))}
+                    record |= {name: value.item() for name, value in watched.items()}
+                    _append(metrics, record)
+                    words = f"episode {episodes}  gain {record['gain']:.2f} dB  decisions {record['decisions']:.1f}"
+                    line.update(share, f"{words}  critic {record['critic_loss']:.3f}")
+                if rank == 0 and now - saved > save_every:
+                    save()
+                    saved = now
+                    scores = exam.take(policy, learner.denoiser)
+                    _append(metrics, {"episode": episodes, "seconds": round(clock.spent, 1), "held_out": scores})
+                    line.say(f"episode {episodes}: held out {_words(scores)}")
+        except KeyboardInterrupt:
+            save()
+            line.say(f"stopped at episode {episodes}; the same command goes on from {checkpoint}")
+            raise
+        finally:
+            torch.backends.cudnn.benchmark = False
+        save()
+        card = _card(args, learner, device, count, episodes, clock.spent)
+        if rank == 0:
+            card["held_out"] = exam.take(policy, learner.denoiser)
+            path = save_weights(policy.network, policy_name(args.method, args.task, policy.solver.name), out, card)
+            line.say(f"{episodes} episodes: held out {_words(card['held_out'])}; weights in {path}")
+    return card
+
+
+class Exam:
+    """Held-out images in every setting of the task's benchmark: how a policy is watched while it learns."""
+
+    def __init__(self, task: Task, images: list[np.ndarray], size: int, device: torch.device) -> None:
+        self.task = task
+        crops = [image[:size, :size] for image in images if min(image.shape) >= size]
+        if not crops:
+            raise BadInput(f"none of the {len(images)} images held out for validation is at least {size}×{size}")
+        self.truth = torch.from_numpy(np.stack(crops))[:, None].float().to(device) / 255
+        self.problems = []
+        for setting in task.settings:
+            y, physics = task.simulate(self.truth, setting, seed=1)
+            self.problems.append(open_problem(y, physics, Hints(peak=1.0, real=True)))
+
+    @torch.no_grad()
+    def take(self, policy: Learned, denoiser: Denoiser) -> dict[str, dict[str, float]]:
+        """PSNR and iterations per setting."""
+        tuned, torch.backends.cudnn.benchmark = torch.backends.cudnn.benchmark, False  # batches shrink here
+        scores = {}
+        for setting, problem in zip(self.task.settings, self.problems, strict=True):
+            *_, last = rollout(problem, policy.solver, denoiser, policy)
+            found = psnr(image_of(problem, policy.solver, last.state), self.truth)
+            scores[setting.label] = {"psnr": round(_mean(found), 3), "iterations": round(_mean(last.iterations), 2)}
+        torch.backends.cudnn.benchmark = tuned
+        return scores
+
+
+def _card(
+    args: PolicyArgs, learner: Learner, device: torch.device, count: int, episodes: int, seconds: float
+) -> dict[str, Any]:
+    where = torch.cuda.get_device_name(device) if device.type == "cuda" else "CPU"
+    solver: Solver = learner.policy.solver
+    command = (
+        f"pnpilot train policy --task {args.task} --solver {solver.name} --denoiser {args.denoiser} --data DIR "
+        f"--minutes {args.minutes:g} --seed {args.seed}"
+    )
+    for name, usual in (("method", "learned"), ("observation", "probed")):
+        command += f" --{name} {getattr(args, name)}" if getattr(args, name) != usual else ""
+    for name, value in asdict(args.learner).items():
+        if name in ("width", "lookahead") and value != getattr(LearnerArgs(), name):
+            command += f" --{name} {value}"
+    return {
+        "method": args.method,
+        "task": args.task,
+        "solver": solver.name,
+        "denoiser": args.denoiser,
+        "shape": _shape(args, learner.channels),
+        "command": command,
+        "arguments": {**asdict(args), "data": Path(args.data).name},
+        "device": where,
+        "processes": count,
+        "minutes": round(seconds / 60, 2),
+        "episodes": episodes,
+        "torch": torch.__version__,
+        "licence": "BSD-3-Clause",
+        "parameters_millions": round(sum(p.numel() for p in learner.policy.network.parameters()) / 1e6, 3),
+    }
+
+
+def _gain(scores: Tensor, alive: Tensor) -> float:
+    """PSNR gained from the start to where each image stopped, in the mean."""
+    last = alive.sum(0)
+    return _mean(scores.gather(0, last[None])[0] - scores[0])
+
+
+def _mean(values: Tensor) -> float:
+    return values.float().mean().item()
+
+
+def _words(scores: dict[str, dict[str, float]]) -> str:
+    return "  ".join(f"{label} {s['psnr']:.2f}@{s['iterations']:.1f}" for label, s in scores.items())
+
+
+def _append(path: Path, record: dict[str, Any]) -> None:
+    with path.open("a") as file:
+        file.write(json.dumps(record) + "\n")

@@ -1,0 +1,205 @@
+"""The learned policy: what it sees, what it sets, how it is found, and what happens when an image diverges."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from pnpilot import PnPilot
+from pnpilot.denoisers import Denoiser
+from pnpilot.errors import BadInput, BadWeights, Incompatible, UnknownName
+from pnpilot.metrics import psnr
+from pnpilot.policies._networks import Actor, Critic
+from pnpilot.policies._observe import OBSERVATIONS
+from pnpilot.policies.fixed import Fixed
+from pnpilot.policies.learned import Learned
+from pnpilot.problem import Problem
+from pnpilot.reconstruct import rollout
+from pnpilot.solvers import SOLVERS, build_solver
+from pnpilot.tasks import TASKS, build_task
+from pnpilot.tasks.csmri import CSMRI
+from pnpilot.types import Action
+from pnpilot.weights import save_weights, shipped_weights
+from tests.conftest import phantom
+from tests.contracts import assert_close, example_problem
+
+
+@pytest.mark.parametrize("solver_name", SOLVERS)
+@pytest.mark.parametrize("task_name", TASKS)
+def test_the_universal_planes_exist_for_every_problem(task_name: str, solver_name: str) -> None:
+    problem, _ = example_problem(build_task(task_name))
+    solver = build_solver(solver_name)
+    if not solver.needs <= problem.offers:
+        pytest.skip("this solver does not fit this problem")
+    policy = Learned(solver, width=8)
+    planes = policy.planes(problem, solver.init(problem), torch.tensor([0.0, 3.0]))
+    assert planes.shape == (2, policy.network.encoder.channels, 32, 32)
+    assert planes.dtype == torch.float32
+    assert planes[:, -2].mean((1, 2)).tolist() == pytest.approx([0.0, 0.5])  # progress
+    alone = policy.planes(
+        problem.select(torch.tensor([1])), solver.init(problem.select(torch.tensor([1]))), torch.tensor([3.0])
+    )
+    assert_close(planes[1:], alone)
+
+
+def test_the_papers_observation_has_its_channels() -> None:
+    counts = {}
+    for name, solver_name in (("csmri", "admm"), ("phase", "inexact-admm")):
+        problem, _ = example_problem(build_task(name))
+        solver = build_solver(solver_name)
+        counts[name] = OBSERVATIONS["paper"](problem, solver, solver.init(problem), torch.zeros(2)).shape[1]
+    assert counts == {"csmri": 9, "phase": 17}
+
+
+def test_an_untrained_policy_sets_the_solvers_defaults_and_goes_on() -> None:
+    problem, _ = example_problem(CSMRI())
+    solver = build_solver("admm")
+    action = Learned(solver)(problem, solver.init(problem), 0)
+    assert action.iterations == 5
+    assert_close(action.params["sigma"], torch.full((2, 5), 15 / 255), 0.05)
+    assert_close(action.params["mu"], torch.full((2, 5), 0.1), 0.05)
+    assert not action.stop.any()
+    assert action.stop_probability is not None and (action.stop_probability < 0.5).all()
+
+
+def test_knobs_span_the_declared_ranges() -> None:
+    solver = build_solver("inexact-admm")
+    actor = Actor(solver.params, 6, width=8, iterations=2)
+    for share in (0.0, 1.0):
+        settings = actor.settings(torch.full((3, 3, 2), share))
+        for name, limits in solver.params.items():
+            assert settings[name].shape == (3, 2)
+            assert_close(settings[name], torch.full((3, 2), limits.high if share else limits.low))
+
+
+def test_gradients_reach_every_weight() -> None:
+    actor, critic = Actor(build_solver("admm").params, 6, width=8), Critic(6, width=8)
+    planes = torch.rand(2, 6, 32, 32)
+    choice = actor(planes)
+    (choice.logit.sum() + choice.knobs.square().sum() + critic(planes).sum()).backward()
+    for module in (actor, critic):
+        for name, parameter in module.named_parameters():
+            assert parameter.grad is not None and parameter.grad.abs().sum() > 0, name
+
+
+def saved_policy(folder: Path, **changes: Any) -> Path:
+    """An untrained policy as training writes it."""
+    torch.manual_seed(0)
+    shape: dict[str, Any] = {"iterations": 6, "each": 2, "width": 8, "observation": "universal", "channels": 6}
+    card = {"method": "learned", "task": "csmri", "solver": "admm", "denoiser": "compact", "shape": shape, **changes}
+    folder.mkdir(exist_ok=True)
+    save_weights(Learned(build_solver("admm"), **shape).network, "learned-csmri-admm", folder, card)
+    return folder
+
+
+def test_a_trained_folder_is_a_model(tmp_path: Path) -> None:
+    model = PnPilot.from_pretrained(saved_policy(tmp_path / "run"), real=True)
+    y, physics = CSMRI().simulate(phantom(32, 32), CSMRI.setting(4, 15))
+    result = model.reconstruct(y, physics)
+    assert [record["iterations"] for record in result.trace] == [6, 6]
+    assert result.trace[0]["decided_at"] == [2, 4, 6]
+    assert len(result.trace[0]["stop_probability"]) == 3
+    json.dumps(result.trace, allow_nan=False)
+    assert len(list(model.parameters())) > len(list(model.denoiser.parameters()))  # so that .to() moves the policy too
+
+
+def test_a_policy_for_another_solver_or_denoiser_is_refused_with_both_names(tmp_path: Path, smoother: Denoiser) -> None:
+    policy = Learned.find(saved_policy(tmp_path / "run"))
+    with pytest.raises(Incompatible, match="solver 'admm', not for 'hqs'"):
+        PnPilot(solver="hqs", policy=policy)
+    smoother.name = "smoother"
+    with pytest.raises(Incompatible, match="denoiser 'compact', not with 'smoother'"):
+        PnPilot(smoother, policy=policy)
+
+
+def test_missing_and_wrong_policies_are_explained(tmp_path: Path) -> None:
+    with pytest.raises(UnknownName, match=r"no policy for 'knitting' ships.*csmri \(admm\)"):
+        PnPilot.from_pretrained("knitting")
+    with pytest.raises(UnknownName, match="'csmri' with the solver 'amp'"):
+        PnPilot.from_pretrained("csmri", solver="amp")
+    with pytest.raises(BadWeights, match="holds 0 policies"):
+        PnPilot.from_pretrained(tmp_path)
+    with pytest.raises(BadWeights, match="does not describe a policy"):
+        PnPilot.from_pretrained(saved_policy(tmp_path / "odd", shape={"colour": "red"}))
+    with pytest.raises(BadInput, match="from_pretrained"):
+        PnPilot(policy="learned")
+
+
+@pytest.mark.parametrize("name", shipped_weights("learned-*"))
+def test_shipped_policies_are_small_and_say_how_they_were_made(name: str) -> None:
+    from pnpilot.weights import read_card
+
+    card = read_card(name)
+    assert card["bytes"] <= 6_000_000
+    assert card["command"].startswith(f"pnpilot train policy --task {card['task']} --solver {card['solver']} ")
+    assert name == f"learned-{card['task']}-{card['solver']}"
+
+
+class StopsAtOnce(Fixed):
+    """Stops the images whose turn it is."""
+
+    stops = True
+    last = torch.tensor([1, 3, 2, 3])
+
+    def __call__(self, problem: Problem, state: object, t: int) -> Action:
+        action = super().__call__(problem, state, t)
+        return action._replace(stop=self.last <= t + 1, stop_probability=(self.last <= t + 1).float())
+
+    def select(self, index: Tensor) -> StopsAtOnce:
+        chosen = StopsAtOnce(self.solver, self.decisions)
+        chosen.last = self.last[index]
+        return chosen
+
+
+def test_images_leave_the_batch_and_come_back_in_their_place(smoother: Denoiser) -> None:
+    problem, _ = example_problem(CSMRI(), batch=4)
+    solver = build_solver("admm")
+    steps = list(rollout(problem, solver, smoother, StopsAtOnce(solver, 5)))
+    assert [step.ran.tolist() for step in steps] == [[True] * 4, [False, True, True, True], [False, True, False, True]]
+    assert steps[-1].iterations.tolist() == [1, 3, 2, 3]
+    assert steps[1].action.params["sigma"][:, 0].tolist() == pytest.approx([0.0, *[15 / 255] * 3])
+    for index, iterations in enumerate((1, 3, 2, 3)):
+        one = problem.select(torch.tensor([index]))
+        *_, alone = rollout(one, solver, smoother, Fixed(solver, iterations))
+        assert_close(steps[-1].image[index : index + 1], alone.image)
+
+
+class Wild(Fixed):
+    """Drives the second image of a batch apart, as a policy might that never saw its like."""
+
+    name = "wild"
+    stops = True
+
+    def __init__(self, solver: Any, iterations: int, how: str) -> None:
+        super().__init__(solver, iterations)
+        self.how = how
+
+    def __call__(self, problem: Problem, state: object, t: int) -> Action:
+        action = super().__call__(problem, state, t)
+        value = torch.tensor([[1.0], [float("nan") if self.how == "nan" else 40.0]])
+        return action._replace(params={**action.params, "tau": value})
+
+
+@pytest.mark.parametrize("how", ["nan", "growth"])
+def test_a_diverging_image_falls_back_to_the_schedule(how: str, smoother: Denoiser) -> None:
+    task = build_task("phase")
+    truth = phantom(32, 32)
+    y, physics = task.simulate(truth, task.settings[0])
+    model = PnPilot(smoother, policy=Wild(build_solver("inexact-admm"), 8, how))
+    with pytest.warns(UserWarning, match=r"image 1 diverged under the policy 'wild': the policy 'schedule' took over"):
+        image = model(y, physics)
+    result = model.reconstruct(y, physics)
+    assert result.warnings == ["image 1 diverged under the policy 'wild': the policy 'schedule' took over"]
+    assert [record["policy"] for record in result.trace] == ["wild", "schedule"]
+    assert result.trace[1]["fallback"] == "diverged under 'wild'"
+    assert "fallback" not in result.trace[0]
+    json.dumps(result.trace, allow_nan=False)
+    safe = PnPilot(smoother, policy="schedule")(y, physics)
+    assert_close(image[1:], safe[1:])
+    assert torch.equal(result.image, image)
+    assert psnr(image[1:], truth[1:]) > 15
