@@ -31,7 +31,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from skimage import data as pictures
 
     root = tmp_path_factory.mktemp("data")
-    for name in ("set12", "bsd68", "brain50", "medical4"):
+    for name in ("set12", "bsd68", "brain50", "medical4", "phase12"):
         folder = root / "test" / name
         folder.mkdir(parents=True)
         for index, picture in enumerate((pictures.camera(), pictures.coins())):
@@ -63,15 +63,19 @@ def test_demo_writes_pictures_and_numbers(tmp_path: Path) -> None:
     assert result.returncode == 0, result.stderr
     content = json.loads((tmp_path / "demo.json").read_text())
     rows = {row["method"]: row for row in content["rows"]}
-    assert list(rows) == ["zero-filled", "tv", "fixed", "schedule"]
+    assert list(rows) == ["zero-filled", "tv", "fixed", "schedule", "learned"]
     assert all({"psnr", "ssim", "iterations", "seconds"} <= set(row) for row in rows.values())
     assert rows["schedule"]["psnr"] > rows["tv"]["psnr"] > rows["zero-filled"]["psnr"]
+    assert rows["learned"]["psnr"] > rows["schedule"]["psnr"] - 0.1
+    assert rows["learned"]["iterations"] < rows["schedule"]["iterations"]
     assert f"{rows['schedule']['psnr']:.2f}" in result.stdout
     for name in ("images.png", "parameters.png"):
         with Image.open(tmp_path / name) as picture:
             assert min(picture.size) > 300
             assert np.asarray(picture.convert("L")).std() > 10
     assert len(content["traces"]["schedule"]["parameters"]["mu"]) == 30
+    learned = content["traces"]["learned"]
+    assert len(learned["stop_probability"]) == len(learned["psnr"]) == len(learned["decided_at"])
 
 
 def test_bench_denoisers(data: Path, tmp_path: Path) -> None:
@@ -130,6 +134,51 @@ def test_bench_policies_of_another_task(data: Path, tmp_path: Path) -> None:
     assert row["psnr"] > 25
 
 
+def test_bench_learned_policies_over_seeds(data: Path, tmp_path: Path) -> None:
+    options = ["--method", "learned", "--setting", "cartesian x3 sigma=7", "--seeds", "2", "--size", "60x52"]
+    options += ["--dataset", "brain50", "--estimate-noise", "--json", str(tmp_path / "p.json")]
+    result = run("bench", "policies", "--data", data, *options)
+    assert result.returncode == 0, result.stderr
+    content = json.loads((tmp_path / "p.json").read_text())
+    (row,) = content["rows"]
+    assert (row["method"], row["setting"]) == ("learned", "cartesian x3 sigma=7")
+    assert 5 <= row["iterations"] <= 30
+    scores = {seed: [i["psnr"] for i in content["images"] if i["seed"] == seed] for seed in (0, 1)}
+    means = [sum(values) / len(values) for values in scores.values()]
+    assert row["spread"] == pytest.approx(abs(means[0] - means[1]), abs=1e-3)
+    assert row["spread"] > 0
+
+
+def test_bench_phase_stands_beside_the_papers_numbers(data: Path, tmp_path: Path) -> None:
+    options = ["--images", "1", "--seeds", "1", "--setting", "alpha=27", "--json", str(tmp_path / "p.json")]
+    result = run("bench", "phase", "--data", data, *options)
+    assert result.returncode == 0, result.stderr
+    rows = {row["method"]: row for row in json.loads((tmp_path / "p.json").read_text())["rows"]}
+    assert list(rows) == ["start", "schedule", "learned"]
+    assert rows["learned"]["paper"] == 33.9
+    assert "paper" not in rows["schedule"]
+    assert rows["learned"]["psnr"] > rows["start"]["psnr"] + 10
+    assert "33.90" in result.stdout
+
+
+def test_bench_speed(data: Path, tmp_path: Path) -> None:
+    options = ["--count", "4", "--batch", "2", "--size", "32", "--json", str(tmp_path / "s.json")]
+    result = run("bench", "speed", "--data", data, *options)
+    assert result.returncode == 0, result.stderr
+    numbers = json.loads((tmp_path / "s.json").read_text())
+    assert numbers["images_per_second"] > 0
+    assert numbers["one_by_one_images_per_second"] > 0
+    assert 0 < numbers["share_of_peak"] < 1
+    assert numbers["psnr_difference_largest"] < 0.02
+
+
+def test_bench_strength_draws_a_picture(data: Path, tmp_path: Path) -> None:
+    result = run("bench", "strength", "--data", data, "--images", "1", "--out", tmp_path / "strength.png")
+    assert result.returncode == 0, result.stderr
+    with Image.open(tmp_path / "strength.png") as picture:
+        assert np.asarray(picture.convert("L")).std() > 10
+
+
 def test_ctrl_c_keeps_finished_rows(data: Path, tmp_path: Path) -> None:
     file = tmp_path / "p.json"
     command = [*COMMAND, "bench", "policies", "--data", str(data), "--dataset", "medical4", "--json", str(file)]
@@ -169,6 +218,17 @@ def test_ctrl_c_keeps_finished_rows(data: Path, tmp_path: Path) -> None:
         (["train", "denoiser", "compact", "--data", "/no/such/folder", "--out", "OUT"], "no folder /no/such/folder"),
         (["train", "denoiser", "deepinv", "--data", "DATA", "--out", "OUT"], "the deepinv adapter wraps a model"),
         (["demo", "--out", "/proc/nothing"], "cannot write to the folder"),
+        (["bench", "policies", "--data", "DATA", "--size", "12,5"], "a size is a number from 16 on"),
+        (["bench", "policies", "--data", "DATA", "--policy", "DATA"], "holds 0 policies"),
+        (["bench", "speed", "--data", "DATA", "--task", "deblur"], "no policy for 'deblur' ships"),
+        (["train", "policy", "--task", "csmri", "--data", "/no/such/folder", "--out", "OUT"], "no folder /no/such"),
+        (["train", "policy", "--task", "weather", "--data", "DATA", "--out", "OUT"], "unknown task 'weather'"),
+        (["train", "policy", "--task", "phase", "--solver", "admm", "--data", "DATA", "--out", "OUT"], "needs prox"),
+        (
+            ["train", "policy", "--task", "csmri", "--method", "luck", "--data", "DATA", "--out", "OUT"],
+            "unknown method",
+        ),
+        (["train", "policy", "--task", "csmri", "--data", "DATA", "--out", "/proc/no"], "cannot write to the folder"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(arguments: list[str], message: str, data: Path, tmp_path: Path) -> None:

@@ -27,3 +27,20 @@ def test_same_psnr_as_on_the_cpu(name: str, policy: str) -> None:
 
     difference = (score("cuda") - score("cpu")).abs()
     assert difference.max() < 0.02, f"differ by {difference.tolist()} dB"
+
+
+@pytest.mark.parametrize("name", ["csmri", "phase"])
+def test_a_learned_policy_does_the_same_as_on_the_cpu(name: str) -> None:
+    task, truth = build_task(name), phantom(128, 128, 12)
+
+    def run(device: str) -> tuple[Tensor, list[int]]:
+        settings = [task.settings[index % len(task.settings)] for index in range(len(truth))]
+        y, physics = task.simulate(truth.to(device), settings, seed=1)
+        result = PnPilot.from_pretrained(name, peak=1.0, real=True, device=device).reconstruct(y, physics)
+        return psnr(result.image[:, :1].real.cpu(), truth), [record["iterations"] for record in result.trace]
+
+    (gpu, gpu_iterations), (cpu, cpu_iterations) = run("cuda"), run("cpu")
+    # An image on the edge between stopping and going on may fall to the other side.
+    same = torch.tensor(gpu_iterations) == torch.tensor(cpu_iterations)
+    assert same.float().mean() > 0.7
+    assert (gpu - cpu)[same].abs().max() < 0.05

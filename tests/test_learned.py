@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
 
 from pnpilot import PnPilot
 from pnpilot.denoisers import Denoiser
@@ -19,7 +18,6 @@ from pnpilot.policies._observe import OBSERVATIONS
 from pnpilot.policies.fixed import Fixed
 from pnpilot.policies.learned import Learned
 from pnpilot.problem import Problem
-from pnpilot.reconstruct import rollout
 from pnpilot.solvers import SOLVERS, build_solver
 from pnpilot.tasks import TASKS, build_task
 from pnpilot.tasks.csmri import CSMRI
@@ -138,35 +136,6 @@ def test_shipped_policies_are_small_and_say_how_they_were_made(name: str) -> Non
     assert card["bytes"] <= 6_000_000
     assert card["command"].startswith(f"pnpilot train policy --task {card['task']} --solver {card['solver']} ")
     assert name == f"learned-{card['task']}-{card['solver']}"
-
-
-class StopsAtOnce(Fixed):
-    """Stops the images whose turn it is."""
-
-    stops = True
-    last = torch.tensor([1, 3, 2, 3])
-
-    def __call__(self, problem: Problem, state: object, t: int) -> Action:
-        action = super().__call__(problem, state, t)
-        return action._replace(stop=self.last <= t + 1, stop_probability=(self.last <= t + 1).float())
-
-    def select(self, index: Tensor) -> StopsAtOnce:
-        chosen = StopsAtOnce(self.solver, self.decisions)
-        chosen.last = self.last[index]
-        return chosen
-
-
-def test_images_leave_the_batch_and_come_back_in_their_place(smoother: Denoiser) -> None:
-    problem, _ = example_problem(CSMRI(), batch=4)
-    solver = build_solver("admm")
-    steps = list(rollout(problem, solver, smoother, StopsAtOnce(solver, 5)))
-    assert [step.ran.tolist() for step in steps] == [[True] * 4, [False, True, True, True], [False, True, False, True]]
-    assert steps[-1].iterations.tolist() == [1, 3, 2, 3]
-    assert steps[1].action.params["sigma"][:, 0].tolist() == pytest.approx([0.0, *[15 / 255] * 3])
-    for index, iterations in enumerate((1, 3, 2, 3)):
-        one = problem.select(torch.tensor([index]))
-        *_, alone = rollout(one, solver, smoother, Fixed(solver, iterations))
-        assert_close(steps[-1].image[index : index + 1], alone.image)
 
 
 class Wild(Fixed):

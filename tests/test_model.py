@@ -101,7 +101,9 @@ def test_the_trace_says_who_stopped(smoother: Denoiser) -> None:
         stops = True
 
         def __call__(self, problem: Problem, state: object, t: int) -> Action:
-            return super().__call__(problem, state, t)._replace(stop=torch.tensor([t == 1, False]))
+            stop = ~problem.all_active()
+            stop[0] = t == 1  # from then on the other image is alone in the batch
+            return super().__call__(problem, state, t)._replace(stop=stop)
 
     y, physics = CSMRI().simulate(phantom(32, 32), CSMRI.setting(4, 15))
     early, late = PnPilot(smoother, policy=StopFirst(build_solver("admm"), 5)).reconstruct(y, physics).trace

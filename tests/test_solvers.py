@@ -209,6 +209,8 @@ def test_images_that_stop_keep_their_state(smoother: Denoiser) -> None:
     assert torch.equal(steps[4].image[1], steps[-1].image[1])
     assert not torch.equal(steps[1].image[1], steps[-1].image[1])
     assert [step.active.tolist() for step in steps[:2]] == [[True, True, True], [False, True, True]]
+    assert [step.ran.tolist() for step in steps[1:6:2]] == [[True] * 3, [False, True, True], [False, False, True]]
+    assert steps[2].action.params["sigma"][:, 0].tolist() == pytest.approx([0.0, 15 / 255, 15 / 255])
     for index, iterations in enumerate((2, 5, 8)):
         one = problem.select(torch.tensor([index]))
         *_, alone = rollout(one, solver, smoother, Fixed(solver, iterations))

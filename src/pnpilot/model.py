@@ -87,19 +87,16 @@ class PnPilot(Reconstructor):
         cls,
         name: str | Path,
         solver: str = "auto",
-        *,
-        peak: float | None = None,
-        sigma_n: float | Tensor | Literal["estimate"] | None = None,
-        real: bool | None = None,
-        device: str | torch.device = "cpu",
+        **options: Any,
     ) -> PnPilot:
         """A model with a learned policy: nothing to set.
 
         `name` is a task ("csmri", "phase"), or a folder that `pnpilot train policy` wrote; `solver` chooses among
-        several policies for a task.
+        several policies for a task. Other options are those of the class: the device, hints about the images, and the
+        weights of the denoiser if the policy was trained with other ones than the shipped.
         """
         policy = Learned.find(name, solver)
-        return cls(policy.denoiser, policy=policy, peak=peak, sigma_n=sigma_n, real=real, device=device)
+        return cls(policy.denoiser, policy=policy, **options)
 
     def forward(self, y: Tensor, physics: Physics, **_: Any) -> Tensor:
         """The image."""

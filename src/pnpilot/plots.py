@@ -82,7 +82,11 @@ def plot_traces(path: Path, traces: Mapping[str, Mapping[str, Any]]) -> None:
         axes[parameter].set_yscale("log")
         axes[parameter].yaxis.set_major_formatter("{x:g}")
         axes[parameter].yaxis.set_minor_formatter("{x:g}")
+    longest = max(trace["iterations"] for trace in traces.values())
     for name, axis in axes.items():
+        axis.set_xlim(0, longest + 1)
+        if name == "stop_probability":
+            axis.set_ylim(0, 1)
         axis.set_ylabel(LABELS.get(name, name))
         axis.set_xlabel("iteration")
         axis.grid(alpha=0.3)
