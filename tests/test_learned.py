@@ -172,3 +172,63 @@ def test_a_diverging_image_falls_back_to_the_schedule(how: str, smoother: Denois
     assert_close(image[1:], safe[1:])
     assert torch.equal(result.image, image)
     assert psnr(image[1:], truth[1:]) > 15
+
+
+class Turns(Fixed):
+    """Stops the first image after two iterations."""
+
+    stops = True
+
+    def __call__(self, problem: Problem, state: object, t: int) -> Action:
+        stop = ~problem.all_active()
+        stop[0] = t == 1
+        return super().__call__(problem, state, t)._replace(stop=stop)
+
+
+def test_an_image_with_a_phase_keeps_it_when_it_stops_before_real_ones(smoother: Denoiser) -> None:
+    truth = phantom(32, 32, 2)
+    y, physics = CSMRI().simulate(truth, CSMRI.setting(2, 5))
+    ramp = torch.linspace(-3, 3, 32)
+    y[0] = physics(torch.cat([truth * torch.cos(ramp), truth * torch.sin(ramp)], 1))[0]
+    model = PnPilot(smoother, policy=Turns(build_solver("admm"), 6, sigma=0.05, mu=0.3))
+    result = model.reconstruct(y, physics)
+    assert result.warnings == []
+    assert [record["iterations"] for record in result.trace] == [2, 6]
+    alone = PnPilot(smoother, policy=Fixed(build_solver("admm"), 2, sigma=0.05, mu=0.3))(y, physics)
+    assert_close(result.image[:1], alone[:1])
+    assert result.image[0, 1].abs().max() > 0.1
+    assert (result.image[1, 1] == 0).all()
+
+
+def test_a_policy_without_a_noise_level_says_so(tmp_path: Path) -> None:
+    from deepinv.physics import CompressedSensing
+
+    physics = CompressedSensing(m=400, img_size=(1, 24, 24), device="cpu")
+    y = physics(phantom(24, 24, 1))
+    policy = Learned(build_solver("pg"), width=8)
+    with pytest.raises(Incompatible, match="follows the noise level"):
+        PnPilot(policy=policy, sigma_n="estimate")(y, physics)
+
+
+def test_a_folder_of_a_tasks_name_does_not_hide_its_policy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "csmri").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert Learned.find("csmri").task == "csmri"
+
+
+def test_a_trained_folder_is_refused_for_another_solver_or_other_weights(tmp_path: Path) -> None:
+    with pytest.raises(Incompatible, match="is for the solver 'admm', not for 'hqs'"):
+        PnPilot.from_pretrained(saved_policy(tmp_path / "run"), solver="hqs")
+    with pytest.raises(Incompatible, match="other weights of the denoiser 'compact': sha256 abc"):
+        PnPilot.from_pretrained(saved_policy(tmp_path / "other", denoiser_sha256="abc"))
+
+
+@pytest.mark.parametrize("damage", [{"width": 12}, {"each": 0}, {"channels": -3}, {"iterations": 5}, {"channels": 7}])
+def test_damaged_cards_are_refused(damage: dict[str, int], tmp_path: Path) -> None:
+    folder = saved_policy(tmp_path / "run")
+    path = folder / "learned-csmri-admm.json"
+    card = json.loads(path.read_text())
+    card["shape"] |= damage
+    path.write_text(json.dumps(card))
+    with pytest.raises(BadWeights, match="does not describe a policy"):
+        PnPilot.from_pretrained(folder)

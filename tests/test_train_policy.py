@@ -187,6 +187,33 @@ def test_the_return_is_the_sum_of_gains_weighed_by_the_chance_to_go_on(lookahead
     assert torch.allclose(returns, expected + weight * value, atol=1e-4)
 
 
+def test_a_stop_is_not_learnt_by_turning_the_knobs_before_it() -> None:
+    policy = Learned(ToySolver(), 8, each=2, width=8)
+    learner = Mixed(policy, freeze(Denoiser()), LearnerArgs(width=8, lookahead=2), CPU)
+    generator = torch.Generator().manual_seed(0)
+    problem = toy(torch.full((8,), 0.05), generator)
+    outlook = learner.look_ahead(learner.play(problem, problem.y, generator).sample(8, generator))
+    knobs = policy.network.knobs.weight
+    assert torch.autograd.grad(outlook.stop.sum(), knobs, retain_graph=True, allow_unused=True)[0] is None
+    assert torch.autograd.grad(outlook.values[0].sum(), knobs)[0].abs().sum() > 0
+
+
+@pytest.mark.parametrize("kind", [Mixed, DDPG])
+def test_an_image_that_broke_does_not_stop_the_others_learning(kind: type[Learner]) -> None:
+    policy = Learned(ToySolver(), 8, each=2, width=8)
+    learner = kind(policy, freeze(Denoiser()), LearnerArgs(width=8), CPU)
+    generator = torch.Generator().manual_seed(0)
+    problem = toy(torch.full((8,), 0.05), generator)
+    moments = learner.play(problem, problem.y, generator).sample(8, generator)
+    for field in (moments.state.x, moments.after.x):
+        field[0] = torch.nan
+    moments.gain[0] = torch.nan
+    watched = learner.update(moments, 1.0)
+    assert watched["actor_norm"] > 0
+    assert watched["critic_norm"] > 0
+    assert all(torch.isfinite(parameter).all() for parameter in policy.network.parameters())
+
+
 @pytest.fixture
 def images(tmp_path: Path) -> Path:
     folder = tmp_path / "images"
@@ -299,6 +326,7 @@ def test_what_cannot_work_is_refused_before_training(
     refused(Incompatible, "'blunt' has no gradient", denoiser="blunt")
     refused(Incompatible, "needs prox", task="tomography", solver="hqs")
     refused(BadInput, "unknown method 'guess'", method="guess")
+    refused(Incompatible, "'paper' has 14 to 29 channels", task="phase", observation="paper")
     refused(BadInput, "at least 4096×4096", size=4096)
     monkeypatch.setattr("shutil.disk_usage", lambda _: type("Usage", (), {"free": 1_000_000})())
     refused(BadInput, r"is full: 1 MB free, 500 MB needed")

@@ -26,7 +26,7 @@ app.add_typer(bench, name="bench")
 Data = Annotated[Path, typer.Option(help="Folder that holds the test sets, as NAME/ or test/NAME/.")]
 Json = Annotated[Path | None, typer.Option("--json", help="Write rows and per-image values here.")]
 Images = Annotated[int | None, typer.Option(help="Only the first N images of each set.", min=1)]
-Seed = Annotated[int, typer.Option(help="Seed of noise and random masks.", min=0)]
+Seed = Annotated[int, typer.Option(help="Seed of noise and random masks.", min=0, max=2**31)]
 Weights = Annotated[
     Path | None, typer.Option(help="Folder that `pnpilot train denoiser` wrote, in place of shipped weights.")
 ]
@@ -106,7 +106,7 @@ def train_denoiser(
     ] = None,
     minutes: Annotated[float, typer.Option(help="Wall-clock budget; the learning rate follows it.", min=0.001)] = 20.0,
     test: Annotated[Path | None, typer.Option(help="Folder whose subfolders are test sets, scored at the end.")] = None,
-    seed: Annotated[int, typer.Option(help="Seed of weights, patches and noise.", min=0)] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of weights, patches and noise.", min=0, max=2**31)] = 0,
     device: Device = "auto",
     smoke: Annotated[
         bool, typer.Option("--smoke", help="A few seconds with small batches, to see that all works.")
@@ -136,7 +136,7 @@ def train_policy(
     observation: Annotated[str, typer.Option(help="probed, universal, or paper for its own channels.")] = "probed",
     width: Annotated[int, typer.Option(help="Width of the encoder; the paper's is 64.", min=8)] = 32,
     lookahead: Annotated[int, typer.Option(help="Decisions that gradients pass through; the paper's is 1.", min=1)] = 2,
-    seed: Annotated[int, typer.Option(help="Seed of weights, images, masks and noise.", min=0)] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of weights, images, masks and noise.", min=0, max=2**31)] = 0,
     device: Device = "auto",
     smoke: Annotated[
         bool, typer.Option("--smoke", help="A few seconds with small batches, to see that all works.")
@@ -267,12 +267,12 @@ def bench_speed(
     """Images per second in batches and one by one, and the share of what the device can do at most."""
     from .benchmark.data import load_dataset
     from .benchmark.speed import ROUNDS, bench_speed
-    from .io.files import writable_folder, write_json
+    from .io.files import writable_file, write_json
     from .model import PnPilot
     from .tasks import build_task
 
     if json is not None:
-        writable_folder(json.parent)
+        writable_file(json)
     where, chosen = _device(device), build_task(task)
     model = PnPilot.from_pretrained(task, peak=1.0, real=True, device=where)
     _, truth = load_dataset(data, dataset or chosen.datasets[0], _size(size))
@@ -302,13 +302,13 @@ def bench_strength(
     from .benchmark.policies import SIZE
     from .benchmark.strength import measure_strength
     from .denoisers import build_denoiser
-    from .io.files import writable_folder
+    from .io.files import writable_file
     from .plots import plot_strength
     from .policies.learned import Learned
     from .problem import Hints
     from .tasks import build_task, open_problem
 
-    writable_folder(out.parent)
+    writable_file(out)
     where, chosen = _device(device), build_task(task)
     policy = Learned.find(task)
     policy.network.to(where)

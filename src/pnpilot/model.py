@@ -75,6 +75,11 @@ class PnPilot(Reconstructor):
             raise Incompatible(
                 f"the policy was trained with the denoiser {policy.denoiser!r}, not with {self.denoiser.name!r}"
             )
+        if isinstance(policy, Learned) and policy.trained_with not in (None, self.denoiser.sha256):
+            raise Incompatible(
+                f"the policy was trained with other weights of the denoiser {policy.denoiser!r}: sha256 "
+                f"{policy.trained_with}, these are {self.denoiser.sha256}; pass the folder with those as weights"
+            )
         self.network = policy.network if isinstance(policy, Policy) else None  # so that it moves with the model
         self._plan_for(frozenset({"prox", "grad", "linear"}))  # unknown names fail here, not at the first image
         try:
@@ -108,7 +113,8 @@ class PnPilot(Reconstructor):
     def steps(self, y: Tensor, physics: Physics) -> Iterator[Step]:
         """Every decision as it is taken, with the image so far in the layout of the physics.
 
-        The last image is the one that calling the model gives; those before it are as the solver has them.
+        The last image is the one that calling the model gives; those before it are as the solver has them. Of images
+        that diverged, only that last image is from the run that took over.
         """
         for step, _, messages in self._run(y, physics):
             _warn(messages)

@@ -62,7 +62,9 @@ def _positions(index: Tensor, wanted: Tensor) -> Tensor:
 
 
 def _placed(whole: Tensor, index: Tensor, part: Tensor) -> Tensor:
-    return whole.to(part.dtype).index_copy(0, index, part)
+    # Real images alone are real tensors; beside images with a phase they are complex ones.
+    kind = torch.promote_types(whole.dtype, part.dtype)
+    return whole.to(kind).index_copy(0, index, part.to(kind))
 
 
 def _whole(action: Action, index: Tensor, active: Tensor) -> Action:

@@ -20,10 +20,10 @@ GROWTH, SMALL = 2.0, 0.1
 
 
 class Watch:
-    """Follows how well a batch explains its data, decision by decision.
+    """Follows how well a batch explains its data: decision by decision, if a policy stops images, or at the end.
 
-    Broken is an image with NaN or infinities, one whose misfit grows, and one that explains the data worse than both
-    its start and an empty image.
+    Hand-made policies may well move away from the data for a while. Broken is an image with NaN or infinities, one
+    whose misfit grows, and one that explains the data worse than both its start and an empty image.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -48,7 +48,8 @@ def repaired(
     if not bool(watch.broken.any()):
         return image, []
     problem, broken = watch.problem, watch.broken.nonzero().flatten()
-    image, messages = image.clone(), []
+    start = problem.image(problem.x0())
+    image, messages = image.to(torch.promote_types(image.dtype, start.dtype), copy=True), []
     if policy.name != SAFE and problem.units.sigma_n is not None:
         part, safe = problem.select(broken), build_policy(SAFE, solver)
         again, again_trace = Watch(part), Trace(solver, safe.name)
@@ -63,7 +64,6 @@ def repaired(
             messages.append(f"{names} diverged under the policy {policy.name!r}: the policy {SAFE!r} took over")
         broken = broken[~saved]
     if len(broken):
-        start = problem.image(problem.x0())
         image[broken] = start[broken].to(image.dtype)
         trace.give_up(broken.tolist())
         messages.append(f"{_names(broken)} diverged: its start is returned instead")

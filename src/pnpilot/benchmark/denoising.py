@@ -69,9 +69,9 @@ def mean_psnr(denoiser: Denoiser, folder: Path, sigma: float) -> float:
     return sum(scores) / len(scores)
 
 
-def complexity(denoiser: Denoiser, size: int = 128) -> dict[str, float]:
-    """Parameters (millions) and GFLOP (a multiply-add counts two) for one size × size image."""
-    image = torch.zeros(1, 1, size, size, device=denoiser.device)
+def complexity(denoiser: Denoiser, height: int = 128, width: int = 128) -> dict[str, float]:
+    """Parameters (millions) and GFLOP (a multiply-add counts two) for one image of that size."""
+    image = torch.zeros(1, 1, height, width, device=denoiser.device)
     with torch.no_grad(), FlopCounterMode(display=False) as counter:
         denoiser(image, 0.1)
     return {

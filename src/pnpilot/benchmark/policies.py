@@ -49,13 +49,14 @@ def learned_policies(task: str, solver: str, denoiser: Denoiser, folders: Sequen
     """Trained policies for the table, by method: the one that ships, if there is one, and those in folders."""
     found = {}
     for folder in folders:
-        policy = Learned.find(folder)
-        if (policy.solver.name, policy.denoiser) != (solver, denoiser.name):
+        policy = Learned.read(folder)
+        made_for, wanted = (policy.task, policy.solver.name, policy.denoiser), (task, solver, denoiser.name)
+        if made_for != wanted:
             raise Incompatible(
-                f"the policy in {folder} was trained for the solver {policy.solver.name!r} and the denoiser "
-                f"{policy.denoiser!r}, not for {solver!r} and {denoiser.name!r}"
+                "the policy in {} was trained for task {!r}, solver {!r} and denoiser {!r}, ".format(folder, *made_for)
+                + "not for {!r}, {!r} and {!r}".format(*wanted)
             )
-        found[policy.name] = policy
+        found[policy.name if policy.name not in found else folder.name] = policy
     if Learned.name not in found and has_weights(policy_name(Learned.name, task, solver)):
         policy = Learned.find(task, solver)
         if policy.denoiser == denoiser.name:

@@ -14,8 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from .. import __version__
-from ..errors import require
-from ..io.files import writable_folder, write_json
+from ..io.files import writable_file, write_json
 from .published import published
 
 COLUMNS = ("psnr", "ssim", "iterations", "seconds")
@@ -27,8 +26,7 @@ class Results:
     def __init__(self, path: Path | None, seed: int, seeds: int = 1) -> None:
         self.path = path
         if path is not None:
-            require(not path.is_dir(), f"{path} is a folder; results go to a file")
-            writable_folder(path.parent)
+            writable_file(path)
         self.content: dict[str, Any] = {
             "command": shlex.join(["pnpilot", *sys.argv[1:]]),
             "seed": seed,

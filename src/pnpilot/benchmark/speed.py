@@ -39,7 +39,7 @@ def bench_speed(
 
     single = min(len(truth), batch)
     run(batch, True, len(truth))  # the first run of any shape is slower
-    run(1, False, 2)
+    run(1, False, 1)
     many, one = [], []
     for number in range(ROUNDS):
         many.append(run(batch, True, len(truth)))
@@ -49,7 +49,7 @@ def bench_speed(
     images, iterations, seconds = sorted(many, key=lambda taken: taken[2])[ROUNDS // 2]
     alone, _, alone_seconds = sorted(one, key=lambda taken: taken[2])[ROUNDS // 2]
     difference = psnr(images[:single], truth[:single]) - psnr(alone, truth[:single])
-    gflop = complexity(model.denoiser, truth.shape[-1])["gflop"] * iterations
+    gflop = complexity(model.denoiser, *truth.shape[-2:])["gflop"] * iterations
     rate, alone_rate = len(truth) / seconds, single / alone_seconds
     peak = matrix_rate(truth.device)
     return {

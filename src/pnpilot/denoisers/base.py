@@ -29,6 +29,8 @@ class Denoiser(nn.Module):
     differentiable: bool = True
     needs_weights: bool = False
     """Whether it is of no use before it is trained."""
+    sha256: str | None = None
+    """Of the weights that were loaded into it."""
     bf16: bool = True
     """Whether it may run in bf16 on a GPU."""
     adapts: bool = False
@@ -95,7 +97,7 @@ def build_denoiser(name: str, *, weights: str | Path | None = None, **options: A
 
     denoiser = DENOISERS[name](**options)
     if weights is not None or has_weights(name):
-        load_weights(denoiser, name, None if weights is None else Path(weights))
+        denoiser.sha256 = load_weights(denoiser, name, None if weights is None else Path(weights))["sha256"]
     elif denoiser.needs_weights:
         raise BadWeights(
             f"no weights ship for the denoiser {name!r}: train it with `pnpilot train denoiser {name}` "

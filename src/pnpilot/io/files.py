@@ -26,6 +26,13 @@ def writable_folder(folder: Path, needed: int = 0) -> Path:
     return folder
 
 
+def writable_file(path: Path) -> Path:
+    """Prove that a file can be written there, before any work is spent on it."""
+    require(not path.is_dir(), f"{path} is a folder; results go to a file")
+    writable_folder(path.parent)
+    return path
+
+
 def write_atomically(path: Path, data: bytes) -> None:
     """Write beside the target, then rename: a reader never sees half a file."""
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")

@@ -12,6 +12,7 @@ from ..problem import Problem
 from ..solvers import Solver
 from ..solvers.base import noise_pattern
 from ..types import per_sample
+from .base import known_noise
 
 GAIN = 10.0
 """Lifts small planes (the data's objection, the noise level) to the size of the others."""
@@ -48,15 +49,17 @@ def paper(problem: Problem, solver: Solver, state: Any, progress: Tensor) -> Ten
     return _stacked(problem, [*solver.planes(state, problem), *problem.measured()], progress, 1.0)
 
 
+EXTRA_PLANES = {"probed": 4, "universal": 3}
+"""How many planes there are beside the solver's variables, where that is always the same."""
 OBSERVATIONS: dict[str, Observe] = {"probed": probed, "universal": universal, "paper": paper}
 
 
 def _stacked(problem: Problem, images: list[Tensor], progress: Tensor, gain: float) -> Tensor:
     planes = [_plane(image, problem) for image in images]
-    assert problem.units.sigma_n is not None
-    values = (progress, gain * problem.units.sigma_n)
+    values = (progress, gain * known_noise(problem))
     constants = [per_sample(value, planes[0]).expand_as(planes[0]) for value in values]
-    return torch.cat([*planes, *constants], 1).float()
+    # What broke is seen as zero: a network must not spread it over the weights of all.
+    return torch.cat([*planes, *constants], 1).float().nan_to_num(0.0, 0.0, 0.0)
 
 
 def _plane(image: Tensor, problem: Problem) -> Tensor:

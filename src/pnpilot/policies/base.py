@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from ..denoisers import Denoiser
-from ..errors import BadInput, UnknownName, require
+from ..errors import BadInput, Incompatible, UnknownName, require
 from ..problem import Problem, one_each
 from ..registry import Registry
 from ..solvers import Solver
@@ -58,6 +58,16 @@ def chosen_values(values: dict[str, Any], index: Tensor) -> dict[str, Any]:
     """Parameters of the images at these positions, where images have their own."""
     own = {name: torch.as_tensor(value).reshape(-1) for name, value in values.items()}
     return {name: value[index] if len(value) > 1 else value for name, value in own.items()}
+
+
+def known_noise(problem: Problem) -> Tensor:
+    """The noise level of each image (B,), which a policy follows."""
+    if problem.units.sigma_n is None:
+        raise Incompatible(
+            "the policy follows the noise level, which this physics does not declare and the data do not show: "
+            "give it a noise model with a sigma, pass sigma_n, or use policy='fixed'"
+        )
+    return problem.units.sigma_n
 
 
 POLICIES: Registry[Policy] = Registry("policy", __package__)

@@ -9,13 +9,13 @@ import torch
 from torch import Tensor
 
 from ..denoisers.base import freeze
-from ..errors import BadWeights, UnknownName
+from ..errors import BadWeights, Incompatible, UnknownName, require
 from ..problem import Problem
 from ..solvers import Solver, build_solver
 from ..types import Action
 from ..weights import load_weights, read_card, shipped_weights
 from ._networks import Actor
-from ._observe import OBSERVATIONS
+from ._observe import EXTRA_PLANES, OBSERVATIONS
 from .base import POLICIES, Policy
 
 PREFERRED = ["admm", "inexact-admm", "hqs", "pg", "apg", "red-admm", "amp"]
@@ -29,8 +29,13 @@ class Learned(Policy):
     stops = True
     needs_weights = True
     network: Actor
+    task: str = ""
+    """What it was trained for."""
     denoiser: str = "compact"
     """The denoiser that it was trained with."""
+
+    trained_with: str | None = None
+    """The sha256 of that denoiser's weights."""
 
     def __init__(
         self,
@@ -44,7 +49,8 @@ class Learned(Policy):
     ) -> None:
         super().__init__(solver, -(-iterations // each))
         self.observe = OBSERVATIONS[observation]
-        channels = channels or len(solver.State._fields) + 4
+        if channels is None:
+            channels = len(solver.State._fields) + EXTRA_PLANES[observation]
         self.network = Actor(solver.params, channels, width=width, iterations=min(each, iterations))
 
     @torch.no_grad()
@@ -60,12 +66,9 @@ class Learned(Policy):
     @classmethod
     def find(cls, name: str | Path, solver: str = "auto") -> Learned:
         """The policy for a task among the shipped ones, or the one in a folder that training wrote."""
-        if Path(name).is_dir():
-            cards = sorted(path.stem for path in Path(name).glob("*-*.json"))
-            if len(cards) != 1:
-                raise BadWeights(f"{name} holds {len(cards)} policies; a folder of `pnpilot train policy` holds one")
-            return cls.load(cards[0], Path(name))
         known = [(card["task"], card["solver"]) for card in map(read_card, shipped_weights(f"{cls.name}-*"))]
+        if name not in dict(known) and Path(name).is_dir():
+            return cls.read(Path(name), solver)
         fitting = [own for task, own in known if task == name and solver in ("auto", own)]
         if not fitting:
             wanted = f"{name!r}" if solver == "auto" else f"{name!r} with the solver {solver!r}"
@@ -74,14 +77,30 @@ class Learned(Policy):
         return cls.load(policy_name(cls.name, str(name), sorted(fitting, key=PREFERRED.index)[0]))
 
     @classmethod
+    def read(cls, folder: Path, solver: str = "auto") -> Learned:
+        """The policy in a folder that training wrote."""
+        cards = sorted(path.stem for path in folder.glob("*-*.json"))
+        if len(cards) != 1:
+            raise BadWeights(f"{folder} holds {len(cards)} policies; a folder of `pnpilot train policy` holds one")
+        policy = cls.load(cards[0], folder)
+        if solver not in ("auto", policy.solver.name):
+            raise Incompatible(f"the policy in {folder} is for the solver {policy.solver.name!r}, not for {solver!r}")
+        return policy
+
+    @classmethod
     def load(cls, name: str, folder: Path | None = None) -> Learned:
         """A trained policy by the name of its card."""
         card = read_card(name, folder)
         try:
             policy = POLICIES[card["method"]](build_solver(card["solver"]), **card["shape"])
             assert isinstance(policy, cls)
-            policy.denoiser = card["denoiser"]
-        except (KeyError, TypeError, AssertionError) as error:
+            policy.denoiser, policy.task = card["denoiser"], card["task"]
+            policy.trained_with = card.get("denoiser_sha256")
+            require(policy.decisions * policy.network.iterations == card["shape"]["iterations"], "odd iterations")
+            known = EXTRA_PLANES.get(card["shape"]["observation"])
+            fitting = known is None or policy.network.encoder.channels == len(policy.solver.State._fields) + known
+            require(fitting, "its channels are not those of its observation")
+        except (LookupError, TypeError, ValueError, RuntimeError, ArithmeticError, AssertionError) as error:
             raise BadWeights(f"the card of {name!r} does not describe a policy: {error!r}") from error
         load_weights(policy.network, name, folder)
         freeze(policy.network)

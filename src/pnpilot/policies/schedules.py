@@ -7,11 +7,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..errors import Incompatible, require
+from ..errors import require
 from ..problem import Problem
 from ..solvers import Solver
 from ..types import Action
-from .base import POLICIES, Policy
+from .base import POLICIES, Policy, known_noise
 
 FIRST = 49 / 255
 """Where the published schedules begin."""
@@ -58,12 +58,7 @@ class Schedule(Policy):
         return (self.last * noise).clamp_max(FIRST)
 
     def _noise(self, problem: Problem) -> Tensor:
-        if problem.units.sigma_n is None:
-            raise Incompatible(
-                "a schedule follows the noise level, and this physics declares none: "
-                "give it a noise model with a sigma, pass sigma_n, or use policy='fixed'"
-            )
-        return problem.units.sigma_n.clamp_min(self.floor)
+        return known_noise(problem).clamp_min(self.floor)
 
 
 @POLICIES.register("dpir")

@@ -85,6 +85,10 @@ class LinearProblem(Problem):
         moved.physics = self.physics.clone().to(device)
         return moved
 
+    def estimated_noise(self) -> Tensor | None:
+        """As for any image; k-space is none."""
+        return None if isinstance(self.physics, MRIMixin) else super().estimated_noise()
+
     def select(self, index: Tensor) -> LinearProblem:
         """Problems by position; parameters of the physics that differ between images follow."""
         chosen = super().select(index)

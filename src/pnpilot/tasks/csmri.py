@@ -44,7 +44,7 @@ class CSMRI(Task):
 
     def named(self, label: str) -> Setting:
         """Any setting such as 'x3 sigma=7' or 'cartesian x4 sigma=15'."""
-        found = re.fullmatch(r"(?:(\w+) )?x([\d.]+) sigma=([\d.]+)", label)
+        found = re.fullmatch(r"(?:(\w+) )?x(\d+\.?\d*) sigma=(\d+\.?\d*)", label)
         return self.setting(float(found[2]), float(found[3]), found[1] or "radial") if found else super().named(label)
 
     def draw(self, count: int, generator: torch.Generator) -> list[Setting]:

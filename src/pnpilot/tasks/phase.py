@@ -87,7 +87,7 @@ class PhaseRetrieval(Task):
 
     def named(self, label: str) -> Setting:
         """Any setting such as 'alpha=40' or '6 masks alpha=27'."""
-        found = re.fullmatch(r"(?:(\d+) masks )?alpha=([\d.]+)", label)
+        found = re.fullmatch(r"(?:(\d+) masks )?alpha=(\d+\.?\d*)", label)
         return self.setting(float(found[2]), int(found[1] or 4)) if found else super().named(label)
 
     def draw(self, count: int, generator: torch.Generator) -> list[Setting]:

@@ -117,6 +117,12 @@ def stop_loss(logit: Tensor, value: Tensor, args: LearnerArgs) -> Tensor:
     return 0.1 * (logit + advantage / args.temperature).square()
 
 
+def finite_mean(losses: Tensor, counted: Tensor | None = None) -> Tensor:
+    """Mean over the images that count and whose loss is finite: one that broke must not stop the others' learning."""
+    counted = torch.isfinite(losses) if counted is None else counted & torch.isfinite(losses)
+    return torch.where(counted, losses, 0.0).sum() / counted.sum().clamp_min(1)
+
+
 def bounded(knobs: Tensor, bound: float) -> Tensor:
     """The knobs, with their gradient held to `bound` dB per unit for each image: no single one may turn the batch."""
 

@@ -15,7 +15,7 @@ from ..policies._networks import Critic
 from ..policies.learned import Learned
 from ..transition import reward, transition
 from ..types import Action
-from .learner import Learner, LearnerArgs, bounded, image_of, stop_loss
+from .learner import Learner, LearnerArgs, bounded, finite_mean, image_of, stop_loss
 from .replay import Moments
 
 
@@ -49,13 +49,13 @@ class Mixed(Learner):
     def update(self, moments: Moments, rate: float) -> dict[str, Tensor]:
         """One gradient step on both networks, at this share of their learning rates."""
         outlook = self.look_ahead(moments)
-        actor_loss = (outlook.stop - outlook.values[0]).mean()
+        actor_loss = finite_mean(outlook.stop - outlook.values[0])
         actor_norm = self.step(self.actor_optimizer, actor_loss, self.args.actor_rate * rate)
 
         found = self.critic(torch.cat(outlook.planes))
-        errors = F.smooth_l1_loss(found, torch.cat(outlook.values).detach(), reduction="none")
-        asked = torch.cat(outlook.asked)
-        critic_loss = (asked * errors).sum() / asked.sum().clamp_min(1)
+        wanted = torch.cat(outlook.values).detach()
+        errors = F.smooth_l1_loss(found, wanted, reduction="none")
+        critic_loss = finite_mean(errors, torch.cat(outlook.asked))
         critic_norm = self.step(self.critic_optimizer, critic_loss, self.args.critic_rate * rate)
         self.follow(self.target, self.critic)
         return {
@@ -76,6 +76,8 @@ class Mixed(Learner):
         played, planes = [], [policy.planes(problem, state, t)]
         for ahead in range(1, self.args.lookahead + 1):
             choice = policy.network(planes[-1])
+            if ahead > 1:  # a stop must not be learnt by turning the knobs of the decision before it
+                choice = choice._replace(logit=policy.network(planes[-1].detach()).logit)
             knobs = bounded(choice.knobs, self.args.knob_bound)
             action = Action(policy.network.settings(knobs), stop=choice.logit > 0)
             after = transition(policy.solver, denoise, problem, state, action)

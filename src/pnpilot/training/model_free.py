@@ -13,7 +13,7 @@ from ..denoisers import Denoiser
 from ..denoisers.base import freeze
 from ..policies._networks import Choice, Critic
 from ..policies.learned import Learned
-from .learner import Learner, LearnerArgs, stop_loss
+from .learner import Learner, LearnerArgs, finite_mean, stop_loss
 from .replay import Moments
 
 
@@ -49,10 +49,10 @@ class DDPG(Learner):
         choice = self.policy.network(planes)
         quality = self.value(self.critic, planes, choice.knobs)
         stop = (t + 1 < self.policy.decisions) * stop_loss(choice.logit, to_come, self.args)
-        actor_norm = self.step(self.actor_optimizer, (stop - quality).mean(), self.args.actor_rate * rate)
+        actor_norm = self.step(self.actor_optimizer, finite_mean(stop - quality), self.args.actor_rate * rate)
 
         wanted = gain - self.args.penalty + self.args.discount * (1 - choice.stop.detach()) * to_come
-        critic_loss = F.smooth_l1_loss(self.value(self.critic, planes, knobs), wanted)
+        critic_loss = finite_mean(F.smooth_l1_loss(self.value(self.critic, planes, knobs), wanted, reduction="none"))
         critic_norm = self.step(self.critic_optimizer, critic_loss, self.args.critic_rate * rate)
         self.follow(self.target, self.critic)
         self.follow(self.target_actor, self.policy.network)

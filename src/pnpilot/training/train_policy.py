@@ -7,7 +7,9 @@ in docs/policies.md.
 from __future__ import annotations
 
 import json
+import math
 import time
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,7 +19,7 @@ import torch
 from torch import Tensor
 
 from ..denoisers import Denoiser, build_denoiser
-from ..errors import BadInput, Incompatible
+from ..errors import BadInput, Incompatible, require
 from ..io.files import writable_folder
 from ..metrics import psnr
 from ..policies._observe import OBSERVATIONS
@@ -86,12 +88,20 @@ def train_policy(
         denoiser.to(device)
         exam = Exam(task, validation, args.size, device)
         torch.manual_seed(args.seed)
-        policy = _new_policy(args, exam.problems[0], denoiser)
+        policy = _new_policy(args, task, exam.problems[0], denoiser)
         learner = LEARNERS[args.method](policy, denoiser, args.learner, device)
         return _run(args, out, learner, exam, training, rank, count, save_every)
 
 
-def _new_policy(args: PolicyArgs, problem: Problem, denoiser: Denoiser) -> Learned:
+def _samples(task: Task) -> Iterator[Problem]:
+    """A few small problems as they are drawn in training."""
+    for seed in range(8):
+        setting = task.draw(1, torch.Generator().manual_seed(seed))
+        y, physics = task.simulate(torch.rand(1, 1, 32, 32, generator=torch.Generator().manual_seed(0)), setting, seed)
+        yield open_problem(y, physics, Hints(peak=1.0, real=True))
+
+
+def _new_policy(args: PolicyArgs, task: Task, problem: Problem, denoiser: Denoiser) -> Learned:
     """The untrained policy, after a look at whether its parts fit together."""
     solver = build_solver(args.solver, problem.offers)
     check_fit(problem, solver)
@@ -102,7 +112,16 @@ def _new_policy(args: PolicyArgs, problem: Problem, denoiser: Denoiser) -> Learn
         raise Incompatible(
             f"a policy learns through its denoiser, and {denoiser.name!r} has no gradient: choose another one"
         )
-    channels = OBSERVATIONS[args.observation](problem, solver, solver.init(problem), problem.units.peak).shape[1]
+    width = args.learner.width
+    require(width % 8 == 0, f"the width of the encoder must be a multiple of 8, got {width}")
+    observe = OBSERVATIONS[args.observation]
+    counts = {observe(one, solver, solver.init(one), one.units.peak).shape[1] for one in (problem, *_samples(task))}
+    if len(counts) > 1:
+        raise Incompatible(
+            f"the observation {args.observation!r} has {min(counts)} to {max(counts)} channels for {args.task!r}, "
+            "depending on what is drawn in training: choose another observation"
+        )
+    (channels,) = counts
     kind = POLICIES[args.method]
     assert issubclass(kind, Learned)
     return kind(solver, **_shape(args, channels))
@@ -133,14 +152,16 @@ def _run(
     checkpoint, metrics = out / "checkpoint.safetensors", out / "metrics.jsonl"
     episodes, clock, replay = 0, Clock(args.minutes), Replay(args.replay)
 
+    identity = {**asdict(args), "denoiser_sha256": learner.denoiser.sha256}
+
     def save() -> None:
         if rank == 0:
-            progress = {"args": asdict(args), "episodes": episodes, "spent": clock.spent}
+            progress = {"args": identity, "episodes": episodes, "spent": clock.spent}
             save_checkpoint(checkpoint, learner.parts(), progress)
 
     with ProgressLine(f"train {policy_name(args.method, args.task, policy.solver.name)}", quiet=rank > 0) as line:
         if checkpoint.exists():
-            progress = load_checkpoint(checkpoint, learner.parts(), asdict(args))
+            progress = load_checkpoint(checkpoint, learner.parts(), identity)
             episodes, clock = progress["episodes"], Clock(args.minutes, progress["spent"])
             generator.manual_seed(1000 * args.seed + rank + 7919 * episodes)
             line.say(f"resumed at episode {episodes}, {clock.spent:.0f} s of {clock.budget:.0f} s spent")
@@ -197,7 +218,10 @@ class Exam:
         self.task = task
         crops = [image[:size, :size] for image in images if min(image.shape) >= size]
         if not crops:
-            raise BadInput(f"none of the {len(images)} images held out for validation is at least {size}×{size}")
+            raise BadInput(
+                f"of the images held out for validation ({len(images)}) none is at least {size}×{size}: "
+                "give a folder with more and larger images"
+            )
         self.truth = torch.from_numpy(np.stack(crops))[:, None].float().to(device) / 255
         self.problems = []
         for setting in task.settings:
@@ -236,6 +260,7 @@ def _card(
         "task": args.task,
         "solver": solver.name,
         "denoiser": args.denoiser,
+        "denoiser_sha256": learner.denoiser.sha256,
         "shape": _shape(args, learner.channels),
         "command": command,
         "arguments": {**asdict(args), "data": Path(args.data).name},
@@ -264,5 +289,7 @@ def _words(scores: dict[str, dict[str, float]]) -> str:
 
 
 def _append(path: Path, record: dict[str, Any]) -> None:
+    bad = {name for name, value in record.items() if isinstance(value, float) and not math.isfinite(value)}
+    plain = {name: None if name in bad else value for name, value in record.items()}
     with path.open("a") as file:
-        file.write(json.dumps(record) + "\n")
+        file.write(json.dumps(plain) + "\n")
