@@ -1,7 +1,11 @@
 from __future__ import annotations
 
+from pathlib import Path
+
+import numpy as np
 import pytest
 import torch
+from PIL import Image
 from torch import Tensor
 
 from pnpilot.denoisers import Denoiser
@@ -31,6 +35,16 @@ def phantom(height: int, width: int, batch: int = 2) -> Tensor:
         box = ((rows.abs() < 0.4 + 0.1 * index) & (columns.abs() < 0.3)).float()
         images.append(0.1 + 0.5 * blob + 0.35 * box)
     return torch.stack(images)[:, None]
+
+
+def block_pictures(folder: Path, rows: int, columns: int) -> Path:
+    """Six pictures of grey blocks, 8 × 8 pixels each."""
+    folder.mkdir()
+    rng = np.random.default_rng(0)
+    for index in range(6):
+        field = np.kron(rng.uniform(40, 220, (rows, columns)), np.ones((8, 8)))
+        Image.fromarray(field.astype(np.uint8)).save(folder / f"{index}.png")
+    return folder
 
 
 @pytest.fixture(autouse=True)

@@ -31,7 +31,7 @@ from pnpilot.training.model_free import DDPG
 from pnpilot.training.replay import Replay
 from pnpilot.training.train_policy import PolicyArgs, train_policy
 from pnpilot.types import Range, per_sample
-from tests.conftest import Smoother
+from tests.conftest import Smoother, block_pictures
 
 CPU = torch.device("cpu")
 SIDE = 8
@@ -216,13 +216,7 @@ def test_an_image_that_broke_does_not_stop_the_others_learning(kind: type[Learne
 
 @pytest.fixture
 def images(tmp_path: Path) -> Path:
-    folder = tmp_path / "images"
-    folder.mkdir()
-    rng = np.random.default_rng(0)
-    for index in range(6):
-        field = np.kron(rng.uniform(40, 220, (8, 9)), np.ones((8, 8)))
-        Image.fromarray(field.astype(np.uint8)).save(folder / f"{index}.png")
-    return folder
+    return block_pictures(tmp_path / "images", 8, 9)
 
 
 class Blunt(Smoother):

@@ -22,18 +22,12 @@ from pnpilot.training.clock import Clock, cosine
 from pnpilot.training.patches import PatchSource
 from pnpilot.training.train_denoiser import DenoiserArgs, train_denoiser
 from pnpilot.weights import has_weights, load_weights, save_weights
-from tests.conftest import phantom
+from tests.conftest import block_pictures, phantom
 
 
 @pytest.fixture
 def images(tmp_path: Path) -> Path:
-    folder = tmp_path / "images"
-    folder.mkdir()
-    rng = np.random.default_rng(0)
-    for index in range(6):
-        field = np.kron(rng.uniform(40, 220, (6, 7)), np.ones((8, 8)))
-        Image.fromarray(field.astype(np.uint8)).save(folder / f"{index}.png")
-    return folder
+    return block_pictures(tmp_path / "images", 6, 7)
 
 
 @pytest.fixture

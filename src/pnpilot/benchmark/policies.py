@@ -45,8 +45,11 @@ def check_methods(task: Task, methods: Sequence[str], learned: Iterable[str] = (
             raise UnknownName(f"unknown method {name!r}; known: {', '.join(known)}")
 
 
-def learned_policies(task: str, solver: str, denoiser: Denoiser, folders: Sequence[Path]) -> dict[str, Learned]:
+def learned_policies(bench: Bench, folders: Sequence[Path]) -> dict[str, Learned]:
     """Trained policies for the table, by method: the one that ships, if there is one, and those in folders."""
+    task, denoiser = bench.task.name, bench.denoiser
+    y, physics = bench.task.simulate(torch.rand(1, 1, 32, 32), bench.task.settings[0])
+    solver = build_solver(bench.solver, open_problem(y, physics, Hints(peak=1.0, real=True)).offers).name
     found = {}
     for folder in folders:
         policy = Learned.read(folder)

@@ -11,8 +11,9 @@ from ..denoisers import Denoiser
 from ..metrics import psnr
 from ..policies import Policy
 from ..policies.oracle import Surface
-from ..problem import Problem
+from ..problem import Hints
 from ..reconstruct import rollout
+from ..tasks import Setting, Task, open_problem
 
 POINTS = 15
 
@@ -31,9 +32,12 @@ class Strength(NamedTuple):
 
 
 @torch.no_grad()
-def measure_strength(problem: Problem, denoiser: Denoiser, policy: Policy, truth: Tensor, batch: int) -> Strength:
+def measure_strength(
+    task: Task, setting: Setting, truth: Tensor, denoiser: Denoiser, policy: Policy, *, batch: int, seed: int = 0
+) -> Strength:
     """Try constant strengths with the solver's other parameters at their defaults; then run the policy."""
-    solver = policy.solver
+    y, physics = task.simulate(truth, setting, seed)
+    problem, solver = open_problem(y, physics, Hints(peak=1.0, real=True)), policy.solver
     limits = solver.params["sigma"]
     sigma = torch.logspace(torch.tensor(3 / 255).log10(), torch.tensor(limits.high).log10(), POINTS)
     others = [parameter.default for name, parameter in list(solver.params.items())[:2] if name != "sigma"]

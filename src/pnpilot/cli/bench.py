@@ -1,0 +1,209 @@
+"""`pnpilot bench`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ._shared import (
+    Batch,
+    Data,
+    Datasets,
+    Device,
+    EstimateNoise,
+    Images,
+    Json,
+    Methods,
+    Policies,
+    Seed,
+    Seeds,
+    Settings,
+    Size,
+    Weights,
+    chosen_device,
+    distinct,
+    parsed_size,
+    progress_bar,
+    table_progress,
+)
+
+bench = typer.Typer(no_args_is_help=True, help="Measure, and write the numbers as JSON.")
+
+
+@bench.command("denoisers")
+def bench_denoisers(
+    data: Data,
+    json: Json = None,
+    images: Images = None,
+    method: Methods = None,
+    dataset: Datasets = None,
+    weights: Weights = None,
+    seed: Seed = 0,
+    device: Device = "auto",
+) -> None:
+    """Gaussian denoising on Set12 and BSD68 at noise levels 15, 25 and 50."""
+    from ..benchmark.data import check_datasets
+    from ..benchmark.denoising import DATASETS, LEVELS, bench_denoisers, ready
+    from ..benchmark.results import Results
+    from ..denoisers import build_denoiser
+
+    names, sets = distinct(method or ready()), distinct(dataset or DATASETS)
+    check_datasets(data, sets, images)
+    where = chosen_device(device)
+    denoisers = {name: build_denoiser(name, weights=weights).to(where) for name in names}
+    results = Results(json, seed)
+    with table_progress(results, len(names) * len(sets) * len(LEVELS)) as tick:
+        bench_denoisers(denoisers, data, results, datasets=sets, images=images, tick=tick)
+
+
+@bench.command("policies")
+def bench_policies(
+    data: Data,
+    json: Json = None,
+    images: Images = None,
+    method: Methods = None,
+    dataset: Datasets = None,
+    setting: Settings = None,
+    task: Annotated[
+        str, typer.Option(help="A registered task; its own test sets and settings are the default.")
+    ] = "csmri",
+    solver: Annotated[str, typer.Option(help="Whose parameters the policies set; auto is ADMM if it fits.")] = "auto",
+    denoiser: Annotated[str, typer.Option(help="A registered denoiser.")] = "compact",
+    weights: Weights = None,
+    policy: Policies = None,
+    size: Size = "128",
+    estimate_noise: EstimateNoise = False,
+    batch: Batch = None,
+    seed: Seed = 0,
+    seeds: Seeds = 1,
+    device: Device = "auto",
+) -> None:
+    """Reconstruction with different ways to set the parameters; starred rows stop each image at its best.
+
+    The rows fixed-optimal and oracle search with the truth at hand: minutes on a GPU, hours on a CPU.
+    """
+    from ..benchmark.data import check_datasets
+    from ..benchmark.policies import (
+        Bench,
+        bench_policies,
+        check_methods,
+        choose_settings,
+        learned_policies,
+        method_names,
+    )
+    from ..benchmark.results import Results
+    from ..denoisers import build_denoiser
+    from ..tasks import build_task
+
+    where = chosen_device(device)
+    network = build_denoiser(denoiser, weights=weights).to(where)
+    plan = Bench(build_task(task), solver, network, seed=seed, seeds=seeds, size=parsed_size(size))
+    plan.batch, plan.estimate_noise = batch or (512 if where.type == "cuda" else 8), estimate_noise
+    sets, settings = distinct(dataset or plan.task.datasets), choose_settings(plan.task, distinct(setting or ()))
+    plan.learned = learned_policies(plan, policy or [])
+    methods = distinct(method or method_names(plan.task, plan.learned))
+    check_methods(plan.task, methods, plan.learned)
+    check_datasets(data, sets, images)
+    results = Results(json, seed, seeds)
+    with table_progress(results, seeds * len(sets) * len(settings) * len(methods)) as tick:
+        bench_policies(plan, data, results, datasets=sets, methods=methods, settings=settings, images=images, tick=tick)
+
+
+@bench.command("phase")
+def bench_phase(
+    data: Data,
+    json: Json = None,
+    images: Images = None,
+    method: Methods = None,
+    setting: Settings = None,
+    policy: Policies = None,
+    estimate_noise: EstimateNoise = False,
+    batch: Batch = None,
+    seed: Seed = 0,
+    seeds: Seeds = 3,
+    device: Device = "auto",
+) -> None:
+    """Phase retrieval on the paper's twelve images, fresh masks for every image, beside the paper's numbers."""
+    bench_policies(
+        data,
+        json,
+        images,
+        method or ["start", "schedule", "learned"],
+        setting=setting,
+        task="phase",
+        policy=policy,
+        estimate_noise=estimate_noise,
+        batch=batch,
+        seed=seed,
+        seeds=seeds,
+        device=device,
+    )
+
+
+@bench.command("speed")
+def bench_speed(
+    data: Data,
+    json: Annotated[Path | None, typer.Option("--json", help="Write the numbers here.")] = None,
+    task: Annotated[str, typer.Option(help="A task whose policy ships.")] = "csmri",
+    dataset: Annotated[str | None, typer.Option(help="Test set; default the first of the task.")] = None,
+    count: Annotated[int | None, typer.Option(help="Images; default four batches.", min=1)] = None,
+    batch: Annotated[int, typer.Option(help="Images per batch.", min=1)] = 64,
+    size: Size = "128",
+    device: Device = "auto",
+) -> None:
+    """Images per second in batches and one by one, and the share of what the device can do at most."""
+    from ..benchmark.data import load_dataset
+    from ..benchmark.speed import ROUNDS, bench_speed
+    from ..io.files import writable_file, write_json
+    from ..model import PnPilot
+    from ..tasks import build_task
+
+    if json is not None:
+        writable_file(json)
+    where, chosen = chosen_device(device), build_task(task)
+    model = PnPilot.from_pretrained(task, peak=1.0, real=True, device=where)
+    _, truth = load_dataset(data, dataset or chosen.datasets[0], parsed_size(size))
+    wanted = count or 4 * batch
+    truth = truth.repeat(-(-wanted // len(truth)), 1, 1, 1)[:wanted].to(where)
+    with progress_bar(ROUNDS) as tick:
+        numbers = bench_speed(model, chosen, truth, batch, tick)
+    for name, value in numbers.items():
+        typer.echo(f"{name.replace('_', ' ')}: {value}")
+    if json is not None:
+        write_json(json, numbers)
+
+
+@bench.command("strength")
+def bench_strength(
+    data: Data,
+    out: Annotated[Path, typer.Option(help="The picture.")] = Path("strength.png"),
+    task: Annotated[str, typer.Option(help="A task whose policy ships.")] = "csmri",
+    dataset: Annotated[str | None, typer.Option(help="Test set; default the last of the task.")] = None,
+    setting: Annotated[str | None, typer.Option(help="A setting; default the middle one of the task.")] = None,
+    images: Annotated[int, typer.Option(help="How many images.", min=1)] = 4,
+    seed: Seed = 0,
+    device: Device = "auto",
+) -> None:
+    """A picture: PSNR over the denoising strength, image by image, and what the learned policy chose and reached."""
+    from ..benchmark.data import load_dataset
+    from ..benchmark.policies import SIZE
+    from ..benchmark.strength import measure_strength
+    from ..denoisers import build_denoiser
+    from ..io.files import writable_file
+    from ..plots import plot_strength
+    from ..policies.learned import Learned
+    from ..tasks import build_task
+
+    writable_file(out)
+    where, chosen = chosen_device(device), build_task(task)
+    policy = Learned.find(task)
+    policy.network.to(where)
+    condition = chosen.named(setting) if setting else chosen.settings[len(chosen.settings) // 2]
+    names, truth = load_dataset(data, dataset or chosen.datasets[-1], SIZE, images)
+    batch = 256 if where.type == "cuda" else 8
+    denoiser = build_denoiser(policy.denoiser).to(where)
+    found = measure_strength(chosen, condition, truth.to(where), denoiser, policy, batch=batch, seed=seed)
+    plot_strength(out, found, names, f"{task} {condition.label}")
+    typer.echo(f"picture: {out}")

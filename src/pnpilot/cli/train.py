@@ -1,0 +1,80 @@
+"""`pnpilot train`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ._shared import Device, Weights, chosen_device, stoppable
+
+train = typer.Typer(no_args_is_help=True, help="Train the networks.")
+
+
+@train.command("denoiser")
+def train_denoiser(
+    name: Annotated[str, typer.Argument(help="A trainable denoiser: compact or unet.")],
+    data: Annotated[Path, typer.Option(help="Folder of training images, searched with its subfolders.")],
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for checkpoint, weights and card; default runs/NAME.")
+    ] = None,
+    minutes: Annotated[float, typer.Option(help="Wall-clock budget; the learning rate follows it.", min=0.001)] = 20.0,
+    test: Annotated[Path | None, typer.Option(help="Folder whose subfolders are test sets, scored at the end.")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of weights, patches and noise.", min=0, max=2**31)] = 0,
+    device: Device = "auto",
+    smoke: Annotated[
+        bool, typer.Option("--smoke", help="A few seconds with small batches, to see that all works.")
+    ] = False,
+) -> None:
+    """Train a denoiser; run the same command again to go on after a stop."""
+    from ..training.train_denoiser import DenoiserArgs
+    from ..training.train_denoiser import train_denoiser as run
+
+    args = DenoiserArgs(name=name, data=str(data), minutes=minutes, seed=seed)
+    if smoke:
+        args.minutes, args.batch, args.patch, args.warmup = min(minutes, 0.2), 4, 64, 5
+    with stoppable("stopped; the same command goes on from the last checkpoint"):
+        run(args, out or Path("runs") / name, device=chosen_device(device), test=test)
+
+
+@train.command("policy")
+def train_policy(
+    task: Annotated[str, typer.Option(help="A registered task.")],
+    data: Annotated[Path, typer.Option(help="Folder of training images, searched with its subfolders.")],
+    solver: Annotated[str, typer.Option(help="Whose parameters it sets; auto is ADMM if it fits.")] = "auto",
+    denoiser: Annotated[str, typer.Option(help="A registered denoiser that has a gradient.")] = "compact",
+    weights: Weights = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for all it writes; default runs/METHOD-TASK-SOLVER.")] = None,
+    minutes: Annotated[float, typer.Option(help="Wall-clock budget; the learning rate follows it.", min=0.001)] = 10.0,
+    method: Annotated[str, typer.Option(help="learned, or model-free for comparison.")] = "learned",
+    observation: Annotated[str, typer.Option(help="probed, universal, or paper for its own channels.")] = "probed",
+    width: Annotated[int, typer.Option(help="Width of the encoder; the paper's is 64.", min=8)] = 32,
+    lookahead: Annotated[int, typer.Option(help="Decisions that gradients pass through; the paper's is 1.", min=1)] = 2,
+    seed: Annotated[int, typer.Option(help="Seed of weights, images, masks and noise.", min=0, max=2**31)] = 0,
+    device: Device = "auto",
+    smoke: Annotated[
+        bool, typer.Option("--smoke", help="A few seconds with small batches, to see that all works.")
+    ] = False,
+) -> None:
+    """Train a policy; run the same command again to go on after a stop, or under torchrun on several GPUs."""
+    from ..training.learner import LearnerArgs
+    from ..training.train_policy import PolicyArgs
+    from ..training.train_policy import train_policy as run
+
+    noise = 0.1 if method == "model-free" else 0.0
+    args = PolicyArgs(
+        task=task,
+        data=str(data),
+        solver=solver,
+        denoiser=denoiser,
+        method=method,
+        observation=observation,
+        minutes=minutes,
+        seed=seed,
+        learner=LearnerArgs(width=width, lookahead=lookahead, noise=noise),
+    )
+    if smoke:
+        args.minutes, args.batch, args.size, args.held_out, args.updates = min(minutes, 0.5), 4, 64, 2, 2
+    with stoppable("stopped; the same command goes on from the last checkpoint"):
+        run(args, out or Path("runs") / f"{method}-{task}-{solver}", device=chosen_device(device), weights=weights)
