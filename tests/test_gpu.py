@@ -37,10 +37,11 @@ def test_a_learned_policy_does_the_same_as_on_the_cpu(name: str) -> None:
         settings = [task.settings[index % len(task.settings)] for index in range(len(truth))]
         y, physics = task.simulate(truth.to(device), settings, seed=1)
         result = PnPilot.from_pretrained(name, peak=1.0, real=True, device=device).reconstruct(y, physics)
-        return psnr(result.image[:, :1].real.cpu(), truth), [record["iterations"] for record in result.trace]
+        return result.image[:, :1].real.cpu(), [record["iterations"] for record in result.trace]
 
     (gpu, gpu_iterations), (cpu, cpu_iterations) = run("cuda"), run("cpu")
     # An image on the edge between stopping and going on may fall to the other side.
     same = torch.tensor(gpu_iterations) == torch.tensor(cpu_iterations)
     assert same.float().mean() > 0.7
-    assert (gpu - cpu)[same].abs().max() < 0.05
+    # Not in PSNR: these phantoms come back at 50 dB, where a tenth of a grey level shows.
+    assert (gpu - cpu)[same].square().mean((1, 2, 3)).sqrt().max() < 0.5 / 255

@@ -24,6 +24,7 @@ from pnpilot.reconstruct import rollout
 from pnpilot.solvers import SOLVERS, Solver
 from pnpilot.tasks import TASKS, build_task
 from pnpilot.training import train_policy as module
+from pnpilot.training.augment import augmented
 from pnpilot.training.episodes import Problems, Simulations
 from pnpilot.training.learner import Learner, LearnerArgs
 from pnpilot.training.mixed import Mixed
@@ -193,7 +194,7 @@ def test_a_stop_is_not_learnt_by_turning_the_knobs_before_it() -> None:
     generator = torch.Generator().manual_seed(0)
     problem = toy(torch.full((8,), 0.05), generator)
     outlook = learner.look_ahead(learner.play(problem, problem.y, generator).sample(8, generator))
-    knobs = policy.network.knobs.weight
+    knobs = policy.network.each.weight
     assert torch.autograd.grad(outlook.stop.sum(), knobs, retain_graph=True, allow_unused=True)[0] is None
     assert torch.autograd.grad(outlook.values[0].sum(), knobs)[0].abs().sum() > 0
 
@@ -324,6 +325,18 @@ def test_what_cannot_work_is_refused_before_training(
     refused(BadInput, "at least 4096×4096", size=4096)
     monkeypatch.setattr("shutil.disk_usage", lambda _: type("Usage", (), {"free": 1_000_000})())
     refused(BadInput, r"is full: 1 MB free, 500 MB needed")
+
+
+def test_varied_images_are_still_images_and_differ_in_kind() -> None:
+    plain = 0.2 + 0.8 * torch.rand(64, 1, 32, 48, generator=torch.Generator().manual_seed(0))
+    varied = augmented(plain, torch.Generator().manual_seed(1))
+    assert varied.shape == plain.shape and varied.min() >= 0 and varied.max() <= 1
+    assert torch.equal(varied, augmented(plain, torch.Generator().manual_seed(1)))
+    assert ((varied - plain).abs().amax((1, 2, 3)) < 1e-5).any(), "none stays as it was"
+    on_black = varied[:, 0, 0, 0] < 0.01
+    assert 0.3 < on_black.float().mean() < 0.7
+    assert (varied[on_black].amax((1, 2, 3)) > 0.01).all(), "an object was lost"
+    assert (varied.std((1, 2, 3)) < 0.08).any(), "none is pale"
 
 
 def test_problems_do_not_depend_on_who_computes_them(images: Path) -> None:

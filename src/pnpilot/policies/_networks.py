@@ -13,6 +13,9 @@ from torch.nn import functional as F
 
 from ..types import Range
 
+SMALLEST = 1e-3
+"""Planes smaller than this count as this small."""
+
 
 class Block(nn.Module):
     """Two 3×3 convolutions with group normalisation around a shortcut."""
@@ -34,8 +37,9 @@ class Block(nn.Module):
 class Encoder(nn.Module):
     """ResNet-18 as in the paper, where every stage halves the size and nothing is max-pooled; its width is free.
 
-    Mean and root mean square of every plane join the features: what is constant over the image (progress, noise level)
-    and the size of the residuals reach the heads directly.
+    Mean and logarithmic size of every plane join the features. What is constant over the image (progress, noise level)
+    and how large residuals are reach the heads directly, and in the form they need: a small σ_k = high · sigmoid(h) is
+    nearly high · exp(h), so that a power law of the noise level is a linear function for its head.
     """
 
     def __init__(self, channels: int, width: int) -> None:
@@ -50,15 +54,16 @@ class Encoder(nn.Module):
             )
         )
         self.mix = nn.Linear(8 * width + 2 * channels, 8 * width)
-        self.features = 8 * width
+        self.features = 8 * width + 2 * channels
         self.to(memory_format=torch.channels_last)
 
     def forward(self, planes: Tensor) -> Tensor:
-        """Features (B, 8·width)."""
+        """Features (B, F)."""
         planes = planes.contiguous(memory_format=torch.channels_last)
         deep = self.stages(F.relu(self.stem(planes))).mean((2, 3))
-        size = planes.square().mean((2, 3)).add(1e-12).sqrt()
-        return F.silu(self.mix(torch.cat([deep, planes.mean((2, 3)), size], 1)))
+        size = planes.square().mean((2, 3)).clamp_min(SMALLEST**2).log() / 4 + 1
+        plain = torch.cat([planes.mean((2, 3)), size], 1)
+        return torch.cat([F.silu(self.mix(torch.cat([deep, plain], 1))), plain], 1)
 
 
 class Choice(NamedTuple):
@@ -83,20 +88,22 @@ class Actor(nn.Module):
         self.params, self.iterations = dict(params), iterations
         self.encoder = Encoder(channels, width)
         self.stop = nn.Linear(self.encoder.features, 1)
-        self.knobs = nn.Linear(self.encoder.features, len(params) * iterations)
+        # What all iterations of a decision have in common is learnt from all of them.
+        self.common = nn.Linear(self.encoder.features, len(params))
+        self.each = nn.Linear(self.encoder.features, len(params) * iterations)
         # Before it has learnt anything it goes on, with the solver's defaults.
-        nn.init.normal_(self.stop.weight, std=1e-3)
+        for head in (self.stop, self.common, self.each):
+            nn.init.normal_(head.weight, std=1e-3)
+            nn.init.zeros_(head.bias)
         nn.init.constant_(self.stop.bias, -1.0)
-        nn.init.normal_(self.knobs.weight, std=1e-3)
         shares = [(limits.default - limits.low) / (limits.high - limits.low) for limits in params.values()]
-        logits = torch.tensor([math.log(share / (1 - share)) for share in shares])
-        self.knobs.bias.data = logits.repeat_interleave(iterations)
+        self.common.bias.data = torch.tensor([math.log(share / (1 - share)) for share in shares])
 
     def forward(self, planes: Tensor) -> Choice:
         """The choice for every image."""
         features = self.encoder(planes)
-        knobs = torch.sigmoid(self.knobs(features)).reshape(len(planes), len(self.params), self.iterations)
-        return Choice(self.stop(features)[:, 0], knobs)
+        each = self.each(features).reshape(len(planes), len(self.params), self.iterations)
+        return Choice(self.stop(features)[:, 0], torch.sigmoid(self.common(features)[:, :, None] + each))
 
     def settings(self, knobs: Tensor) -> dict[str, Tensor]:
         """Knobs in [0, 1] as solver parameters within their ranges, each (B, m)."""

@@ -14,6 +14,7 @@ from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
 from ..problem import Hints, Problem
 from ..tasks import Task, open_problem
+from .augment import augmented
 from .patches import PatchSource
 
 
@@ -35,7 +36,7 @@ class Simulations(IterableDataset[Any]):
         """The batch of that number."""
         seed = 1_000_003 * (self.seed + 1) + number
         generator = torch.Generator().manual_seed(seed)
-        truth = self.patches.sample(self.batch, generator)
+        truth = augmented(self.patches.sample(self.batch, generator), generator)
         y, physics = self.task.simulate(truth, self.task.draw(self.batch, generator), seed)
         # A user may know the brightest value of an image or not: both are met in training.
         told = bool(torch.rand((), generator=generator) < 0.75)

@@ -31,11 +31,12 @@ class LearnerArgs:
     penalty: float = 0.05
     temperature: float = 0.05
     advantage_bound: float = 0.25
-    actor_rate: float = 3e-4
+    actor_rate: float = 1e-3
     critic_rate: float = 1e-3
     target_rate: float = 0.005
     clip: float = 5.0
     knob_bound: float = 10.0
+    value_slope: float = 0.0
     noise: float = 0.0
 
 

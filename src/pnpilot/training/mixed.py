@@ -87,7 +87,8 @@ class Mixed(Learner):
             played.append((choice, gain, may_go_on))
             state = after
             planes.append(policy.planes(problem, state, t + ahead))
-        values = [self.target(planes.pop())]
+        value = self.target(planes.pop())
+        values = [value.detach() + self.args.value_slope * (value - value.detach())]
         stop = torch.zeros_like(values[0])
         for choice, gain, may_go_on in reversed(played):
             stop = stop + may_go_on * stop_loss(choice.logit, values[0], self.args)

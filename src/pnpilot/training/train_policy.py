@@ -21,19 +21,19 @@ from torch import Tensor
 from ..denoisers import Denoiser, build_denoiser
 from ..errors import BadInput, Incompatible, require
 from ..io.files import writable_folder
-from ..metrics import psnr
 from ..policies._observe import OBSERVATIONS
 from ..policies.base import POLICIES
 from ..policies.learned import Learned, policy_name
 from ..problem import Hints, Problem
-from ..reconstruct import check_fit, rollout
+from ..reconstruct import check_fit
 from ..solvers import Solver, build_solver
 from ..tasks import Task, build_task, open_problem
 from ..weights import save_weights
 from .checkpoint import load_checkpoint, save_checkpoint
 from .clock import Clock, cosine
 from .episodes import Problems, Simulations
-from .learner import Learner, LearnerArgs, image_of
+from .exam import Exam
+from .learner import Learner, LearnerArgs
 from .mixed import Mixed
 from .model_free import DDPG
 from .parallel import agreed, processes
@@ -57,11 +57,11 @@ class PolicyArgs:
     observation: str = "probed"
     minutes: float = 10.0
     seed: int = 0
-    batch: int = 48
+    batch: int = 24
     size: int = 128
     each: int = 5
     decisions: int = 6
-    replay: int = 10
+    replay: int = 20
     updates: int = 6
     warmup: int = 20
     held_out: int = 16
@@ -211,36 +211,6 @@ def _run(
     return card
 
 
-class Exam:
-    """Held-out images in every setting of the task's benchmark: how a policy is watched while it learns."""
-
-    def __init__(self, task: Task, images: list[np.ndarray], size: int, device: torch.device) -> None:
-        self.task = task
-        crops = [image[:size, :size] for image in images if min(image.shape) >= size]
-        if not crops:
-            raise BadInput(
-                f"of the images held out for validation ({len(images)}) none is at least {size}×{size}: "
-                "give a folder with more and larger images"
-            )
-        self.truth = torch.from_numpy(np.stack(crops))[:, None].float().to(device) / 255
-        self.problems = []
-        for setting in task.settings:
-            y, physics = task.simulate(self.truth, setting, seed=1)
-            self.problems.append(open_problem(y, physics, Hints(peak=1.0, real=True)))
-
-    @torch.no_grad()
-    def take(self, policy: Learned, denoiser: Denoiser) -> dict[str, dict[str, float]]:
-        """PSNR and iterations per setting."""
-        tuned, torch.backends.cudnn.benchmark = torch.backends.cudnn.benchmark, False  # batches shrink here
-        scores = {}
-        for setting, problem in zip(self.task.settings, self.problems, strict=True):
-            *_, last = rollout(problem, policy.solver, denoiser, policy)
-            found = psnr(image_of(problem, policy.solver, last.state), self.truth)
-            scores[setting.label] = {"psnr": round(_mean(found), 3), "iterations": round(_mean(last.iterations), 2)}
-        torch.backends.cudnn.benchmark = tuned
-        return scores
-
-
 def _card(
     args: PolicyArgs, learner: Learner, device: torch.device, count: int, episodes: int, seconds: float
 ) -> dict[str, Any]:
@@ -252,9 +222,9 @@ def _card(
     )
     for name, usual in (("method", "learned"), ("observation", "probed")):
         command += f" --{name} {getattr(args, name)}" if getattr(args, name) != usual else ""
-    for name, value in asdict(args.learner).items():
-        if name in ("width", "lookahead") and value != getattr(LearnerArgs(), name):
-            command += f" --{name} {value}"
+    for name in ("width", "lookahead", "value_slope"):
+        value = getattr(args.learner, name)
+        command += f" --{name.replace('_', '-')} {value:g}" if value != getattr(LearnerArgs, name) else ""
     return {
         "method": args.method,
         "task": args.task,

@@ -1,0 +1,49 @@
+"""How a policy does on images that it does not learn from."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from ..denoisers import Denoiser
+from ..errors import BadInput
+from ..metrics import psnr
+from ..policies.learned import Learned
+from ..problem import Hints
+from ..reconstruct import rollout
+from ..tasks import Task, open_problem
+from .augment import augmented
+from .learner import image_of
+
+
+class Exam:
+    """Held-out images, plain and varied, in every setting of the task's benchmark: how learning is watched."""
+
+    def __init__(self, task: Task, images: list[np.ndarray], size: int, device: torch.device) -> None:
+        self.task = task
+        crops = [image[:size, :size] for image in images if min(image.shape) >= size]
+        if not crops:
+            raise BadInput(
+                f"of the images held out for validation ({len(images)}) none is at least {size}×{size}: "
+                "give a folder with more and larger images"
+            )
+        photographs = torch.from_numpy(np.stack(crops))[:, None].float() / 255
+        varied = augmented(photographs, torch.Generator().manual_seed(1))
+        self.truth = torch.cat([photographs, varied]).to(device)
+        self.problems = []
+        for setting in task.settings:
+            y, physics = task.simulate(self.truth, setting, seed=1)
+            self.problems.append(open_problem(y, physics, Hints(peak=1.0, real=True)))
+
+    @torch.no_grad()
+    def take(self, policy: Learned, denoiser: Denoiser) -> dict[str, dict[str, float]]:
+        """PSNR and iterations per setting."""
+        tuned, torch.backends.cudnn.benchmark = torch.backends.cudnn.benchmark, False  # batches shrink here
+        scores = {}
+        for setting, problem in zip(self.task.settings, self.problems, strict=True):
+            *_, last = rollout(problem, policy.solver, denoiser, policy)
+            found = psnr(image_of(problem, policy.solver, last.state), self.truth)
+            iterations = last.iterations.float().mean().item()
+            scores[setting.label] = {"psnr": round(found.mean().item(), 3), "iterations": round(iterations, 2)}
+        torch.backends.cudnn.benchmark = tuned
+        return scores
