@@ -43,5 +43,5 @@ def test_a_learned_policy_does_the_same_as_on_the_cpu(name: str) -> None:
     # An image on the edge between stopping and going on may fall to the other side.
     same = torch.tensor(gpu_iterations) == torch.tensor(cpu_iterations)
     assert same.float().mean() > 0.7
-    # Not in PSNR: these phantoms come back at 50 dB, where a tenth of a grey level shows.
+    # Not in PSNR: these phantoms come back at 50 dB, where less than half a grey level makes several tenths.
     assert (gpu - cpu)[same].square().mean((1, 2, 3)).sqrt().max() < 0.5 / 255

@@ -25,6 +25,7 @@ from pnpilot.solvers import SOLVERS, Solver
 from pnpilot.tasks import TASKS, build_task
 from pnpilot.training import train_policy as module
 from pnpilot.training.augment import augmented
+from pnpilot.training.clock import Clock
 from pnpilot.training.episodes import Problems, Simulations
 from pnpilot.training.learner import Learner, LearnerArgs
 from pnpilot.training.mixed import Mixed
@@ -124,7 +125,7 @@ def test_the_model_free_learner_moves_towards_the_optimum(level: float, side: in
 
 def test_nothing_passes_through_the_solver_in_the_model_free_learner(monkeypatch: pytest.MonkeyPatch) -> None:
     policy = Learned(ToySolver(), 4, each=2, width=8)
-    learner = DDPG(policy, freeze(Denoiser()), LearnerArgs(width=8, noise=0.1), CPU)
+    learner = DDPG(policy, freeze(Denoiser()), LearnerArgs(width=8), CPU)
     generator = torch.Generator().manual_seed(0)
     problem = toy(torch.full((8,), 0.05), generator)
     moments = learner.play(problem, problem.y, generator).sample(8, generator)
@@ -197,6 +198,27 @@ def test_a_stop_is_not_learnt_by_turning_the_knobs_before_it() -> None:
     knobs = policy.network.each.weight
     assert torch.autograd.grad(outlook.stop.sum(), knobs, retain_graph=True, allow_unused=True)[0] is None
     assert torch.autograd.grad(outlook.values[0].sum(), knobs)[0].abs().sum() > 0
+
+
+@pytest.mark.parametrize(("lookahead", "slope", "through_critic"), [(1, None, True), (2, None, False), (2, 1.0, True)])
+def test_the_slope_of_the_critic_is_followed_where_nothing_else_looks_ahead(
+    lookahead: int, slope: float | None, through_critic: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    policy = Learned(ToySolver(), 8, each=2, width=8)
+    args = LearnerArgs(width=8, lookahead=lookahead, value_slope=slope)
+    learner = Mixed(policy, freeze(Denoiser()), args, CPU)
+    generator = torch.Generator().manual_seed(0)
+    problem = toy(torch.full((8,), 0.1), generator)
+    moments = learner.play(problem, problem.y, generator).sample(8, generator)
+    moments = moments._replace(t=torch.zeros_like(moments.t), state=policy.solver.init(moments.problem))
+
+    def slopes(steepness: float) -> Tensor:
+        monkeypatch.setattr(learner.target, "forward", lambda planes: steepness * planes[:, 0].square().mean((1, 2)))
+        returns = learner.look_ahead(moments).values[0]
+        return torch.autograd.grad(returns.sum(), policy.network.each.weight)[0]
+
+    difference = (slopes(1.0) - slopes(100.0)).abs().max()
+    assert (difference > 0.01) if through_critic else (difference == 0)
 
 
 @pytest.mark.parametrize("kind", [Mixed, DDPG])
@@ -274,6 +296,14 @@ def test_the_model_free_learner_trains_by_the_same_command(images: Path, tmp_pat
 def test_a_run_killed_at_any_moment_goes_on(images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real, calls = Mixed.update, []
 
+    class Ticking(Clock):
+        """Two minutes pass whenever somebody looks: slow machines learn as much as fast ones."""
+
+        @property
+        def share(self) -> float:
+            self._start -= 120
+            return super().share
+
     def interrupted(self: Mixed, *args: Any) -> dict[str, Tensor]:
         calls.append(1)
         if len(calls) == 3:
@@ -281,14 +311,15 @@ def test_a_run_killed_at_any_moment_goes_on(images: Path, tmp_path: Path, monkey
         return real(self, *args)
 
     monkeypatch.setattr(Mixed, "update", interrupted)
-    args = arguments(images, minutes=0.05)
+    monkeypatch.setattr(module, "Clock", Ticking)
+    args = arguments(images, minutes=11)
     with pytest.raises(KeyboardInterrupt):
         train_policy(args, tmp_path / "run", device=CPU)
     assert not list((tmp_path / "run").glob("learned-*"))
     card = train_policy(args, tmp_path / "run", device=CPU)
-    assert card["episodes"] == len(calls) - 1
+    assert card["episodes"] == len(calls) - 1 == 4
     with pytest.raises(BadInput, match="other settings"):
-        train_policy(arguments(images, minutes=0.06), tmp_path / "run", device=CPU)
+        train_policy(arguments(images, minutes=12), tmp_path / "run", device=CPU)
 
 
 @pytest.mark.usefixtures("smooth")
@@ -335,7 +366,8 @@ def test_varied_images_are_still_images_and_differ_in_kind() -> None:
     assert ((varied - plain).abs().amax((1, 2, 3)) < 1e-5).any(), "none stays as it was"
     on_black = varied[:, 0, 0, 0] < 0.01
     assert 0.3 < on_black.float().mean() < 0.7
-    assert (varied[on_black].amax((1, 2, 3)) > 0.01).all(), "an object was lost"
+    shares = (varied[on_black] > 0.01).float().mean((1, 2, 3))
+    assert shares.min() > 0.15 and shares.max() < 0.97
     assert (varied.std((1, 2, 3)) < 0.08).any(), "none is pale"
 
 

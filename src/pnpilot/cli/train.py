@@ -52,9 +52,9 @@ def train_policy(
     width: Annotated[int, typer.Option(help="Width of the encoder; the paper's is 64.", min=8)] = 32,
     lookahead: Annotated[int, typer.Option(help="Decisions that gradients pass through; the paper's is 1.", min=1)] = 2,
     value_slope: Annotated[
-        float,
-        typer.Option(help="Share of the critic's gradient in the parameters'; the paper's is 1.", min=0, max=1),
-    ] = 0.0,
+        float | None,
+        typer.Option(help="Share of the critic's gradient; default 1 with one decision, else 0.", min=0, max=1),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of weights, images, masks and noise.", min=0, max=2**31)] = 0,
     device: Device = "auto",
     smoke: Annotated[
@@ -66,7 +66,6 @@ def train_policy(
     from ..training.train_policy import PolicyArgs
     from ..training.train_policy import train_policy as run
 
-    noise = 0.1 if method == "model-free" else 0.0
     args = PolicyArgs(
         task=task,
         data=str(data),
@@ -76,7 +75,7 @@ def train_policy(
         observation=observation,
         minutes=minutes,
         seed=seed,
-        learner=LearnerArgs(width=width, lookahead=lookahead, value_slope=value_slope, noise=noise),
+        learner=LearnerArgs(width=width, lookahead=lookahead, value_slope=value_slope),
     )
     if smoke:
         args.minutes, args.batch, args.size, args.held_out, args.updates = min(minutes, 0.5), 4, 64, 2, 2

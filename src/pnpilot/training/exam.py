@@ -40,10 +40,12 @@ class Exam:
         """PSNR and iterations per setting."""
         tuned, torch.backends.cudnn.benchmark = torch.backends.cudnn.benchmark, False  # batches shrink here
         scores = {}
-        for setting, problem in zip(self.task.settings, self.problems, strict=True):
-            *_, last = rollout(problem, policy.solver, denoiser, policy)
-            found = psnr(image_of(problem, policy.solver, last.state), self.truth)
-            iterations = last.iterations.float().mean().item()
-            scores[setting.label] = {"psnr": round(found.mean().item(), 3), "iterations": round(iterations, 2)}
-        torch.backends.cudnn.benchmark = tuned
+        try:
+            for setting, problem in zip(self.task.settings, self.problems, strict=True):
+                *_, last = rollout(problem, policy.solver, denoiser, policy)
+                found = psnr(image_of(problem, policy.solver, last.state), self.truth)
+                iterations = last.iterations.float().mean().item()
+                scores[setting.label] = {"psnr": round(found.mean().item(), 3), "iterations": round(iterations, 2)}
+        finally:
+            torch.backends.cudnn.benchmark = tuned
         return scores

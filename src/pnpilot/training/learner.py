@@ -1,4 +1,4 @@
-"""What the learners share: networks and optimisers, playing an episode, and how a policy does on images held out."""
+"""What the learners share: networks and optimisers, and playing an episode."""
 
 from __future__ import annotations
 
@@ -36,12 +36,17 @@ class LearnerArgs:
     target_rate: float = 0.005
     clip: float = 5.0
     knob_bound: float = 10.0
-    value_slope: float = 0.0
-    noise: float = 0.0
+    value_slope: float | None = None
+    """Share of the critic's gradient in that of the parameters; if not said, 1 where only one decision is played."""
+    noise: float = 0.1
+    """On the parameters, for learners that find out by trying."""
 
 
 class Learner(ABC):
     """A policy with the optimiser of its network."""
+
+    explores = False
+    """Whether it finds good parameters by trying others."""
 
     def __init__(self, policy: Learned, denoiser: Denoiser, args: LearnerArgs, device: torch.device) -> None:
         self.policy, self.denoiser, self.args, self.device = policy, denoiser, args, device
@@ -71,7 +76,7 @@ class Learner(ABC):
         for t in range(policy.decisions):
             choice = policy.network(policy.planes(problem, state, torch.full_like(scores[0], t)))
             noise = torch.randn(choice.knobs.shape, device=truth.device, generator=generator)
-            chosen = (choice.knobs + self.args.noise * noise).clamp(0, 1)
+            chosen = (choice.knobs + self.explores * self.args.noise * noise).clamp(0, 1)
             settings = policy.network.settings(chosen)
             state = transition(solver, denoise, problem, state, Action(settings, stop=choice.logit > 0))
             states.append(state)
@@ -111,7 +116,7 @@ def stop_loss(logit: Tensor, value: Tensor, args: LearnerArgs) -> Tensor:
     """Natural policy gradient of the stop decision with entropy, per image (B,).
 
     Going on has the advantage A = γV(s′) over stopping. The policy gradient with an entropy bonus of weight λ, over the
-    Fisher information, moves the log-odds of going on by A − λ·odds: it does not vanish where the choice has become
+    Fisher information, moves the log-odds ℓ of going on by A − λℓ: it does not vanish where the choice has become
     certain. Bounding A keeps early gains of many dB from drowning what matters, whether a tenth is still to be gained.
     """
     advantage = (args.discount * value.detach()).clamp(-args.advantage_bound, args.advantage_bound)

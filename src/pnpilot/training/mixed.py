@@ -40,6 +40,8 @@ class Mixed(Learner):
         self.critic = Critic(self.channels, width=args.width).to(device)
         self.target = freeze(copy.deepcopy(self.critic))
         self.critic_optimizer = self.optimizer(self.critic, args.critic_rate)
+        # Where one decision is played, what it does to the next ones is known to nobody but the critic.
+        self.value_slope = float(args.lookahead == 1) if args.value_slope is None else args.value_slope
 
     def parts(self) -> dict[str, Any]:
         """What a checkpoint keeps."""
@@ -86,9 +88,11 @@ class Mixed(Learner):
             may_go_on = t + ahead < policy.decisions  # not from the last decision
             played.append((choice, gain, may_go_on))
             state = after
-            planes.append(policy.planes(problem, state, t + ahead))
-        value = self.target(planes.pop())
-        values = [value.detach() + self.args.value_slope * (value - value.detach())]
+            with torch.set_grad_enabled(ahead < self.args.lookahead or self.value_slope > 0):
+                planes.append(policy.planes(problem, state, t + ahead))
+        with torch.set_grad_enabled(self.value_slope > 0):
+            value = self.target(planes.pop())
+        values = [value.detach() + self.value_slope * (value - value.detach())]
         stop = torch.zeros_like(values[0])
         for choice, gain, may_go_on in reversed(played):
             stop = stop + may_go_on * stop_loss(choice.logit, values[0], self.args)

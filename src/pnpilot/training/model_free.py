@@ -20,6 +20,8 @@ from .replay import Moments
 class DDPG(Learner):
     """Q(s, knobs) sees the knobs as constant planes; the stop is learnt as in the mixed learner, from that Q."""
 
+    explores = True
+
     def __init__(self, policy: Learned, denoiser: Denoiser, args: LearnerArgs, device: torch.device) -> None:
         super().__init__(policy, denoiser, args, device)
         knobs = len(policy.solver.params) * policy.network.iterations
