@@ -1,4 +1,4 @@
-"""Training a policy: a toy whose optimum is known, every solver and problem, resuming, several processes, refusals."""
+"""Training a policy by its command: every solver and problem, resuming, several processes, refusals."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,226 +15,21 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from pnpilot.denoisers import Denoiser
-from pnpilot.denoisers.base import DENOISERS, freeze
+from pnpilot.denoisers.base import DENOISERS
 from pnpilot.errors import BadInput, Incompatible
 from pnpilot.policies.learned import Learned
-from pnpilot.problem import Problem, Units
-from pnpilot.reconstruct import rollout
-from pnpilot.solvers import SOLVERS, Solver
+from pnpilot.solvers import SOLVERS
 from pnpilot.tasks import TASKS, build_task
 from pnpilot.training import train_policy as module
 from pnpilot.training.augment import augmented
 from pnpilot.training.clock import Clock
 from pnpilot.training.episodes import Problems, Simulations
-from pnpilot.training.learner import Learner, LearnerArgs
+from pnpilot.training.learner import LearnerArgs
 from pnpilot.training.mixed import Mixed
-from pnpilot.training.model_free import DDPG
-from pnpilot.training.replay import Replay
 from pnpilot.training.train_policy import PolicyArgs, train_policy
-from pnpilot.types import Range, per_sample
 from tests.conftest import Smoother, block_pictures
 
 CPU = torch.device("cpu")
-SIDE = 8
-CHECKERS = ((torch.arange(SIDE)[:, None] + torch.arange(SIDE)) % 2) * 2 - 1.0
-
-
-class ToyProblem(Problem):
-    """Grey images under a chequered error. One knob takes it off; its best position is a line in the noise level."""
-
-    offers = frozenset({"grad"})
-    per_image = ("y", "best", "floor")
-
-    def __init__(self, truth: Tensor, sigma_n: Tensor) -> None:
-        ones = torch.ones(len(truth))
-        super().__init__(truth, Units(ones, True, sigma_n, ones.bool()))
-        self.best = 0.2 + 6 * sigma_n
-        # Below this the error does not fall: after one decision for little noise, after three for much.
-        self.floor = torch.where(sigma_n > 0.06, 0.3 * 0.85**6, 0.3 * 0.85**2)
-
-    def x0(self) -> Tensor:
-        return self.y + 0.3 * CHECKERS
-
-    def grad(self, x: Tensor) -> Tensor:
-        return torch.zeros_like(x)
-
-    def misfit(self, x: Tensor) -> Tensor:
-        return x.new_zeros(len(x))
-
-    def export(self, image: Tensor) -> Tensor:
-        return image
-
-
-class ToySolver(Solver):
-    name = "toy"
-    params = {"knob": Range(0.0, 1.0, 0.5)}
-    needs = frozenset({"grad"})
-
-    class State(NamedTuple):
-        x: Tensor
-
-    def init(self, problem: Problem) -> State:
-        return self.State(problem.x0())
-
-    def step(self, state: State, problem: Problem, denoise: Any, *, knob: Tensor) -> State:
-        assert isinstance(problem, ToyProblem)
-        error = state.x - problem.y
-        factor = (0.85 + 2 * (knob - problem.best).square()).clamp(max=2.0)
-        factor = torch.maximum(factor, problem.floor / error.abs().flatten(1).amax(1))
-        return self.State(problem.y + error * per_sample(factor, error))
-
-
-def toy(sigma_n: Tensor, generator: torch.Generator) -> ToyProblem:
-    grey = 0.35 + 0.3 * torch.rand(len(sigma_n), 1, 1, 1, generator=generator)
-    return ToyProblem(grey.expand(-1, 1, SIDE, SIDE), sigma_n)
-
-
-def learn(kind: type[Learner], episodes: int, noise_levels: tuple[float, float] = (0.01, 0.11), **more: Any) -> Learned:
-    torch.manual_seed(0)
-    generator = torch.Generator().manual_seed(0)
-    policy = Learned(ToySolver(), 8, each=2, width=8)
-    args = LearnerArgs(width=8, actor_rate=3e-3, critic_rate=3e-3, target_rate=0.05, **more)
-    learner, replay = kind(policy, freeze(Denoiser()), args, CPU), Replay(4)
-    low, high = noise_levels
-    for episode in range(episodes):
-        problem = toy(low + (high - low) * torch.rand(16, generator=generator), generator)
-        replay.add(learner.play(problem, problem.y, generator))
-        for _ in range(5):
-            learner.update(replay.sample(16, generator), 1 - episode / episodes)
-    return policy
-
-
-def test_the_mixed_learner_finds_the_known_optimum_and_when_to_stop() -> None:
-    policy = learn(Mixed, 110, lookahead=1)
-    noise = torch.tensor([0.02, 0.03, 0.08, 0.1])
-    problem = toy(noise, torch.Generator().manual_seed(1))
-    steps = list(rollout(problem, policy.solver, freeze(Denoiser()), policy))
-    assert (steps[0].action.params["knob"] - problem.best[:, None]).abs().max() < 0.06
-    iterations = steps[-1].iterations.tolist()
-    assert max(iterations[:2]) <= 4 < 6 <= min(iterations[2:])
-
-
-@pytest.mark.parametrize(("level", "side"), [(0.02, -1), (0.1, 1)])
-def test_the_model_free_learner_moves_towards_the_optimum(level: float, side: int) -> None:
-    policy = learn(DDPG, 12, (level, level), noise=0.2)
-    problem = toy(torch.full((4,), level), torch.Generator().manual_seed(1))
-    knob = policy(problem, policy.solver.init(problem), 0).params["knob"].mean()
-    assert side * (knob - 0.5) > 0.05  # the best are 0.32 and 0.8; untrained it is 0.5
-
-
-def test_nothing_passes_through_the_solver_in_the_model_free_learner(monkeypatch: pytest.MonkeyPatch) -> None:
-    policy = Learned(ToySolver(), 4, each=2, width=8)
-    learner = DDPG(policy, freeze(Denoiser()), LearnerArgs(width=8), CPU)
-    generator = torch.Generator().manual_seed(0)
-    problem = toy(torch.full((8,), 0.05), generator)
-    moments = learner.play(problem, problem.y, generator).sample(8, generator)
-    monkeypatch.delattr(ToySolver, "step")
-    assert torch.isfinite(learner.update(moments, 1.0)["critic_loss"])
-
-
-def test_one_image_cannot_turn_the_whole_batch() -> None:
-    from pnpilot.training.learner import bounded
-
-    knobs = torch.full((3, 1, 2), 0.5, requires_grad=True)
-    slopes = torch.tensor([[[1.0, 0.0]], [[3e4, 4e4]], [[float("nan"), 1.0]]])
-    (bounded(knobs * 1, 10.0) * slopes).sum((1, 2)).mean().backward()
-    assert knobs.grad is not None
-    expected = torch.tensor([[[1.0, 0.0]], [[6.0, 8.0]], [[0.0, 1.0]]]) / 3
-    assert torch.allclose(knobs.grad, expected)
-
-
-def test_the_stop_gradient_has_the_sign_of_the_advantage() -> None:
-    from pnpilot.training.learner import stop_loss
-
-    logit = torch.zeros(3, requires_grad=True)
-    stop_loss(logit, torch.tensor([1.0, 0.0, -0.1]), LearnerArgs()).sum().backward()
-    assert logit.grad is not None
-    assert logit.grad[0] > 0 and logit.grad[1] == 0 and logit.grad[2] < 0  # descent lowers the odds of stopping first
-
-
-def test_nothing_is_expected_beyond_the_horizon() -> None:
-    policy = Learned(ToySolver(), 4, each=2, width=8)
-    learner = Mixed(policy, freeze(Denoiser()), LearnerArgs(width=8, lookahead=1), CPU)
-    torch.nn.init.constant_(learner.target.value.bias, 1000.0)
-    generator = torch.Generator().manual_seed(0)
-    problem = toy(torch.full((64,), 0.05), generator)
-    moments = learner.play(problem, problem.y, generator).sample(64, generator)
-    returns = learner.look_ahead(moments).values[0]
-    last = moments.t == 1
-    assert last.any() and (~last).any()
-    assert returns[last].abs().max() < 50 < 100 < returns[~last].min()
-
-
-@pytest.mark.parametrize("lookahead", [1, 2])
-def test_the_return_is_the_sum_of_gains_weighed_by_the_chance_to_go_on(lookahead: int) -> None:
-    policy = Learned(ToySolver(), 8, each=2, width=8)
-    learner = Mixed(policy, freeze(Denoiser()), LearnerArgs(width=8, lookahead=lookahead), CPU)
-    generator = torch.Generator().manual_seed(0)
-    problem = toy(torch.full((4,), 0.05), generator)
-    moments = learner.play(problem, problem.y, generator).sample(4, generator)
-    moments = moments._replace(t=torch.zeros_like(moments.t), state=policy.solver.init(moments.problem))
-    expected, weight, state = torch.zeros(4), torch.ones(4), moments.state
-    from pnpilot.metrics import psnr
-
-    for ahead in range(lookahead):
-        choice = policy.network(policy.planes(moments.problem, state, moments.t + ahead))
-        before = psnr(state.x, moments.truth)
-        for k in range(2):
-            state = policy.solver.step(state, moments.problem, None, knob=choice.knobs[:, 0, k])  # type: ignore[arg-type]
-        expected = expected + weight * (psnr(state.x, moments.truth) - before - 0.05)
-        weight = weight * 0.99 * (1 - choice.stop)
-    value = learner.target(policy.planes(moments.problem, state, moments.t + lookahead))
-    returns = learner.look_ahead(moments).values[0]
-    assert torch.allclose(returns, expected + weight * value, atol=1e-4)
-
-
-def test_a_stop_is_not_learnt_by_turning_the_knobs_before_it() -> None:
-    policy = Learned(ToySolver(), 8, each=2, width=8)
-    learner = Mixed(policy, freeze(Denoiser()), LearnerArgs(width=8, lookahead=2), CPU)
-    generator = torch.Generator().manual_seed(0)
-    problem = toy(torch.full((8,), 0.05), generator)
-    outlook = learner.look_ahead(learner.play(problem, problem.y, generator).sample(8, generator))
-    knobs = policy.network.each.weight
-    assert torch.autograd.grad(outlook.stop.sum(), knobs, retain_graph=True, allow_unused=True)[0] is None
-    assert torch.autograd.grad(outlook.values[0].sum(), knobs)[0].abs().sum() > 0
-
-
-@pytest.mark.parametrize(("lookahead", "slope", "through_critic"), [(1, None, True), (2, None, False), (2, 1.0, True)])
-def test_the_slope_of_the_critic_is_followed_where_nothing_else_looks_ahead(
-    lookahead: int, slope: float | None, through_critic: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    policy = Learned(ToySolver(), 8, each=2, width=8)
-    args = LearnerArgs(width=8, lookahead=lookahead, value_slope=slope)
-    learner = Mixed(policy, freeze(Denoiser()), args, CPU)
-    generator = torch.Generator().manual_seed(0)
-    problem = toy(torch.full((8,), 0.1), generator)
-    moments = learner.play(problem, problem.y, generator).sample(8, generator)
-    moments = moments._replace(t=torch.zeros_like(moments.t), state=policy.solver.init(moments.problem))
-
-    def slopes(steepness: float) -> Tensor:
-        monkeypatch.setattr(learner.target, "forward", lambda planes: steepness * planes[:, 0].square().mean((1, 2)))
-        returns = learner.look_ahead(moments).values[0]
-        return torch.autograd.grad(returns.sum(), policy.network.each.weight)[0]
-
-    difference = (slopes(1.0) - slopes(100.0)).abs().max()
-    assert (difference > 0.01) if through_critic else (difference == 0)
-
-
-@pytest.mark.parametrize("kind", [Mixed, DDPG])
-def test_an_image_that_broke_does_not_stop_the_others_learning(kind: type[Learner]) -> None:
-    policy = Learned(ToySolver(), 8, each=2, width=8)
-    learner = kind(policy, freeze(Denoiser()), LearnerArgs(width=8), CPU)
-    generator = torch.Generator().manual_seed(0)
-    problem = toy(torch.full((8,), 0.05), generator)
-    moments = learner.play(problem, problem.y, generator).sample(8, generator)
-    for field in (moments.state.x, moments.after.x):
-        field[0] = torch.nan
-    moments.gain[0] = torch.nan
-    watched = learner.update(moments, 1.0)
-    assert watched["actor_norm"] > 0
-    assert watched["critic_norm"] > 0
-    assert all(torch.isfinite(parameter).all() for parameter in policy.network.parameters())
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from .io.files import write_atomically
 from .solvers import SOLVERS
 
 if TYPE_CHECKING:
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
     from .benchmark.strength import Strength
@@ -80,8 +81,7 @@ def plot_traces(path: Path, traces: Mapping[str, Mapping[str, Any]]) -> None:
             line.set_marker(".")
     for parameter in ranges:
         axes[parameter].set_yscale("log")
-        axes[parameter].yaxis.set_major_formatter("{x:g}")
-        axes[parameter].yaxis.set_minor_formatter("{x:g}")
+        _label(axes[parameter].yaxis)
     longest = max(trace["iterations"] for trace in traces.values())
     for name, axis in axes.items():
         axis.set_xlim(0, longest + 1)
@@ -110,14 +110,22 @@ def plot_strength(path: Path, found: Strength, names: Sequence[str], title: str)
     axis.plot([], [], "o", color="grey", fillstyle="none", label="best constant σ")
     axis.plot([], [], "*", color="grey", markersize=11, label="learned policy, at its mean σ")
     axis.set_xscale("log")
-    axis.xaxis.set_major_formatter("{x:g}")
-    axis.xaxis.set_minor_formatter("{x:g}")
+    _label(axis.xaxis)
     axis.set_xlabel("denoising strength σ × 255")
     axis.set_ylabel("PSNR (dB)")
     axis.set_title(title, fontsize=11)
     axis.grid(alpha=0.3)
     axis.legend(frameon=False, fontsize=8)
     _save(figure, path)
+
+
+def _label(axis: Axis) -> None:
+    """Plain numbers along a logarithmic axis, few enough not to run into each other."""
+    from matplotlib.ticker import LogLocator
+
+    axis.set_minor_locator(LogLocator(subs=(2, 3, 5)))
+    axis.set_major_formatter("{x:g}")
+    axis.set_minor_formatter("{x:g}")
 
 
 def _save(figure: Figure, path: Path) -> None:

@@ -22,7 +22,7 @@ from ..policies.oracle import Oracle, Surface
 from ..problem import Hints, Problem
 from ..reconstruct import check_fit, rollout
 from ..solvers import Solver, build_solver
-from ..tasks import Setting, Task, open_problem
+from ..tasks import Setting, Task, open_problem, simulated
 from ..weights import has_weights
 from .data import load_dataset
 from .results import Results
@@ -48,8 +48,8 @@ def check_methods(task: Task, methods: Sequence[str], learned: Iterable[str] = (
 def learned_policies(bench: Bench, folders: Sequence[Path]) -> dict[str, Learned]:
     """Trained policies for the table, by method: the one that ships, if there is one, and those in folders."""
     task, denoiser = bench.task.name, bench.denoiser
-    y, physics = bench.task.simulate(torch.rand(1, 1, 32, 32), bench.task.settings[0])
-    solver = build_solver(bench.solver, open_problem(y, physics, Hints(peak=1.0, real=True)).offers).name
+    offers = simulated(bench.task, torch.zeros(1, 1, 32, 32), bench.task.settings[0]).offers
+    solver = build_solver(bench.solver, offers).name
     found = {}
     for folder in folders:
         policy = Learned.read(folder)

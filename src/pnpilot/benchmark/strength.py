@@ -11,9 +11,8 @@ from ..denoisers import Denoiser
 from ..metrics import psnr
 from ..policies import Policy
 from ..policies.oracle import Surface
-from ..problem import Hints
 from ..reconstruct import rollout
-from ..tasks import Setting, Task, open_problem
+from ..tasks import Setting, Task, simulated
 
 POINTS = 15
 
@@ -36,8 +35,7 @@ def measure_strength(
     task: Task, setting: Setting, truth: Tensor, denoiser: Denoiser, policy: Policy, *, batch: int, seed: int = 0
 ) -> Strength:
     """Try constant strengths with the solver's other parameters at their defaults; then run the policy."""
-    y, physics = task.simulate(truth, setting, seed)
-    problem, solver = open_problem(y, physics, Hints(peak=1.0, real=True)), policy.solver
+    problem, solver = simulated(task, truth, setting, seed), policy.solver
     limits = solver.params["sigma"]
     sigma = torch.logspace(torch.tensor(3 / 255).log10(), torch.tensor(limits.high).log10(), POINTS)
     others = [parameter.default for name, parameter in list(solver.params.items())[:2] if name != "sigma"]

@@ -112,6 +112,14 @@ def open_problem(y: Tensor, physics: Physics, hints: Hints | None = None) -> Pro
     return problem
 
 
+def simulated(
+    task: Task, image: Tensor, setting: Setting | Sequence[Setting], seed: int = 0, *, peak: float | None = 1.0
+) -> Problem:
+    """The Problem of data simulated from real images in [0, 1]."""
+    y, physics = task.simulate(image, setting, seed)
+    return open_problem(y, physics, Hints(peak=peak, real=True))
+
+
 def _linear(y: Tensor, physics: Physics, hints: Hints) -> Problem:
     if isinstance(physics, LinearPhysics):
         return LinearProblem.of(y, physics, hints)

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
-from ..problem import Hints, Problem
-from ..tasks import Task, open_problem
+from ..problem import Problem
+from ..tasks import Task, simulated
 from .augment import augmented
 from .patches import PatchSource
 
@@ -37,10 +37,10 @@ class Simulations(IterableDataset[Any]):
         seed = 1_000_003 * (self.seed + 1) + number
         generator = torch.Generator().manual_seed(seed)
         truth = augmented(self.patches.sample(self.batch, generator), generator)
-        y, physics = self.task.simulate(truth, self.task.draw(self.batch, generator), seed)
+        settings = self.task.draw(self.batch, generator)
         # A user may know the brightest value of an image or not: both are met in training.
         told = bool(torch.rand((), generator=generator) < 0.75)
-        return open_problem(y, physics, Hints(peak=1.0 if told else None, real=True)), truth
+        return simulated(self.task, truth, settings, seed, peak=1.0 if told else None), truth
 
 
 class Problems:

@@ -9,9 +9,8 @@ from ..denoisers import Denoiser
 from ..errors import BadInput
 from ..metrics import psnr
 from ..policies.learned import Learned
-from ..problem import Hints
 from ..reconstruct import rollout
-from ..tasks import Task, open_problem
+from ..tasks import Task, simulated
 from .augment import augmented
 from .learner import image_of
 
@@ -30,10 +29,7 @@ class Exam:
         photographs = torch.from_numpy(np.stack(crops))[:, None].float() / 255
         varied = augmented(photographs, torch.Generator().manual_seed(1))
         self.truth = torch.cat([photographs, varied]).to(device)
-        self.problems = []
-        for setting in task.settings:
-            y, physics = task.simulate(self.truth, setting, seed=1)
-            self.problems.append(open_problem(y, physics, Hints(peak=1.0, real=True)))
+        self.problems = [simulated(task, self.truth, setting, seed=1) for setting in task.settings]
 
     @torch.no_grad()
     def take(self, policy: Learned, denoiser: Denoiser) -> dict[str, dict[str, float]]:

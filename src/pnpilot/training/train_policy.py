@@ -24,10 +24,10 @@ from ..io.files import writable_folder
 from ..policies._observe import OBSERVATIONS
 from ..policies.base import POLICIES
 from ..policies.learned import Learned, policy_name
-from ..problem import Hints, Problem
+from ..problem import Problem
 from ..reconstruct import check_fit
 from ..solvers import Solver, build_solver
-from ..tasks import Task, build_task, open_problem
+from ..tasks import Task, build_task, simulated
 from ..weights import save_weights
 from .checkpoint import load_checkpoint, save_checkpoint
 from .clock import Clock, cosine
@@ -95,10 +95,9 @@ def train_policy(
 
 def _samples(task: Task) -> Iterator[Problem]:
     """A few small problems as they are drawn in training."""
+    image = torch.rand(1, 1, 32, 32, generator=torch.Generator().manual_seed(0))
     for seed in range(8):
-        setting = task.draw(1, torch.Generator().manual_seed(seed))
-        y, physics = task.simulate(torch.rand(1, 1, 32, 32, generator=torch.Generator().manual_seed(0)), setting, seed)
-        yield open_problem(y, physics, Hints(peak=1.0, real=True))
+        yield simulated(task, image, task.draw(1, torch.Generator().manual_seed(seed)), seed)
 
 
 def _new_policy(args: PolicyArgs, task: Task, problem: Problem, denoiser: Denoiser) -> Learned:
