@@ -48,7 +48,7 @@ def check_methods(task: Task, methods: Sequence[str], learned: Iterable[str] = (
 def learned_policies(bench: Bench, folders: Sequence[Path]) -> dict[str, Learned]:
     """Trained policies for the table, by method: the one that ships, if there is one, and those in folders."""
     task, denoiser = bench.task.name, bench.denoiser
-    offers = simulated(bench.task, torch.zeros(1, 1, 32, 32), bench.task.settings[0]).offers
+    offers = simulated(bench.task, torch.full((1, 1, 32, 32), 0.5), bench.task.settings[0]).offers
     solver = build_solver(bench.solver, offers).name
     found = {}
     for folder in folders:
