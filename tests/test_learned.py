@@ -29,7 +29,7 @@ from tests.contracts import assert_close, example_problem
 
 @pytest.mark.parametrize("solver_name", SOLVERS)
 @pytest.mark.parametrize("task_name", TASKS)
-def test_the_universal_planes_exist_for_every_problem(task_name: str, solver_name: str) -> None:
+def test_the_planes_exist_for_every_problem(task_name: str, solver_name: str) -> None:
     problem, _ = example_problem(build_task(task_name))
     solver = build_solver(solver_name)
     if not solver.needs <= problem.offers:
@@ -38,7 +38,7 @@ def test_the_universal_planes_exist_for_every_problem(task_name: str, solver_nam
     planes = policy.planes(problem, solver.init(problem), torch.tensor([0.0, 3.0]))
     assert planes.shape == (2, policy.network.encoder.channels, 32, 32)
     assert planes.dtype == torch.float32
-    assert planes[:, -2].mean((1, 2)).tolist() == pytest.approx([0.0, 0.5])  # progress
+    assert planes[:, -3].mean((1, 2)).tolist() == pytest.approx([0.0, 0.5])  # progress
     alone = policy.planes(
         problem.select(torch.tensor([1])), solver.init(problem.select(torch.tensor([1]))), torch.tensor([3.0])
     )
@@ -79,7 +79,7 @@ def test_gradients_reach_every_weight() -> None:
     actor, critic = Actor(build_solver("admm").params, 6, width=8), Critic(6, width=8)
     planes = torch.rand(2, 6, 32, 32)
     choice = actor(planes)
-    (choice.logit.sum() + choice.knobs.square().sum() + critic(planes).sum()).backward()
+    (choice.logit.sum() + choice.onward.square().sum() + choice.last.square().sum() + critic(planes).sum()).backward()
     for module in (actor, critic):
         for name, parameter in module.named_parameters():
             assert parameter.grad is not None and parameter.grad.abs().sum() > 0, name

@@ -179,6 +179,17 @@ def test_problems_do_not_depend_on_who_computes_them(images: Path) -> None:
             assert torch.equal(problem.y, other.y)
 
 
+@pytest.mark.parametrize(("side", "shapes"), [(63, {(8, 32)}), (64, {(8, 32), (2, 64)})])
+def test_every_fourth_batch_has_images_of_twice_the_size(side: int, shapes: set[tuple[int, int]]) -> None:
+    """Where the folder holds images of that size."""
+    pictures = [np.full((40, 50), 99, np.uint8), np.full((side, 80), 99, np.uint8)]
+    simulations = Simulations(build_task("csmri"), pictures, 8, 32, seed=0, first=0)
+    batches = [simulations.number(number)[1] for number in range(8)]
+    found = [(len(truth), truth.shape[-1]) for truth in batches]
+    assert set(found) == shapes
+    assert sum(size == 64 for _, size in found) == (2 if side == 64 else 0)
+
+
 def test_two_processes_train_one_policy(images: Path, tmp_path: Path) -> None:
     """Under torchrun, through the real command."""
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]

@@ -48,13 +48,13 @@ def train_policy(
     out: Annotated[Path | None, typer.Option(help="Folder for all it writes; default runs/METHOD-TASK-SOLVER.")] = None,
     minutes: Annotated[float, typer.Option(help="Wall-clock budget; the learning rate follows it.", min=0.001)] = 10.0,
     method: Annotated[str, typer.Option(help="learned, or model-free for comparison.")] = "learned",
-    observation: Annotated[str, typer.Option(help="probed, universal, or paper for its own channels.")] = "probed",
+    observation: Annotated[str, typer.Option(help="watched, probed, universal, or paper.")] = "watched",
     width: Annotated[int, typer.Option(help="Width of the encoder; the paper's is 64.", min=8)] = 32,
-    lookahead: Annotated[int, typer.Option(help="Decisions that gradients pass through; the paper's is 1.", min=1)] = 2,
-    value_slope: Annotated[
-        float | None,
-        typer.Option(help="Share of the critic's gradient; default 1 with one decision, else 0.", min=0, max=1),
-    ] = None,
+    lookahead: Annotated[
+        int, typer.Option(help="How often going on is played before the critic takes over.", min=1)
+    ] = 2,
+    rate: Annotated[float, typer.Option(help="Learning rate of policy and critic.", min=1e-6, max=1.0)] = 2e-3,
+    value_slope: Annotated[float, typer.Option(help="Share of the critic's gradient.", min=0, max=1)] = 0.0,
     seed: Annotated[int, typer.Option(help="Seed of weights, images, masks and noise.", min=0, max=2**31)] = 0,
     device: Device = "auto",
     smoke: Annotated[
@@ -75,7 +75,7 @@ def train_policy(
         observation=observation,
         minutes=minutes,
         seed=seed,
-        learner=LearnerArgs(width=width, lookahead=lookahead, value_slope=value_slope),
+        learner=LearnerArgs(rate=rate, width=width, lookahead=lookahead, value_slope=value_slope),
     )
     if smoke:
         args.minutes, args.batch, args.size, args.held_out, args.updates = min(minutes, 0.5), 4, 64, 2, 2

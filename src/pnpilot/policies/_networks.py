@@ -15,6 +15,8 @@ from ..types import Range
 
 SMALLEST = 1e-3
 """Planes smaller than this count as this small."""
+LEAST_SPREAD = 0.05
+"""What varies less than this over images and settings is not stretched further."""
 
 
 class Block(nn.Module):
@@ -39,8 +41,12 @@ class Encoder(nn.Module):
 
     Mean and logarithmic size of every plane join the features. What is constant over the image (progress, noise level)
     and how large residuals are reach the heads directly, and in the form they need: a small σ_k = high · sigmoid(h) is
-    nearly high · exp(h), so that a power law of the noise level is a linear function for its head.
+    nearly high · exp(h), so that a power law of the noise level is a linear function for its head. They are
+    standardised (`calibrate`): a head would need thousands of steps to tell apart settings that change them little.
     """
+
+    centre: Tensor
+    spread: Tensor
 
     def __init__(self, channels: int, width: int) -> None:
         super().__init__()
@@ -55,15 +61,29 @@ class Encoder(nn.Module):
         )
         self.mix = nn.Linear(8 * width + 2 * channels, 8 * width)
         self.features = 8 * width + 2 * channels
+        self.register_buffer("centre", torch.zeros(2 * channels))
+        self.register_buffer("spread", torch.ones(2 * channels))
         self.to(memory_format=torch.channels_last)
 
     def forward(self, planes: Tensor) -> Tensor:
         """Features (B, F)."""
         planes = planes.contiguous(memory_format=torch.channels_last)
         deep = self.stages(F.relu(self.stem(planes))).mean((2, 3))
-        size = planes.square().mean((2, 3)).clamp_min(SMALLEST**2).log() / 4 + 1
-        plain = torch.cat([planes.mean((2, 3)), size], 1)
+        plain = (self.summary(planes) - self.centre) / self.spread
         return torch.cat([F.silu(self.mix(torch.cat([deep, plain], 1))), plain], 1)
+
+    @staticmethod
+    def summary(planes: Tensor) -> Tensor:
+        """Mean and logarithmic size of every plane (B, 2C)."""
+        size = planes.square().mean((2, 3)).clamp_min(SMALLEST**2).log()
+        return torch.cat([planes.mean((2, 3)), size], 1)
+
+    @torch.no_grad()
+    def calibrate(self, planes: Tensor) -> None:
+        """Standardise the summary by what it is for these planes."""
+        found = self.summary(planes)
+        self.centre.copy_(found.mean(0))
+        self.spread.copy_(found.std(0).clamp_min(LEAST_SPREAD))
 
 
 class Choice(NamedTuple):
@@ -71,13 +91,19 @@ class Choice(NamedTuple):
 
     logit: Tensor
     """Log-odds of stopping after this decision (B,)."""
-    knobs: Tensor
-    """Every parameter for m iterations, in [0, 1] (B, P, m)."""
+    onward: Tensor
+    """Every parameter for m iterations, in [0, 1] (B, P, m), for images that go on after them."""
+    last: Tensor
+    """The same for images that stop after them: what ends well is not what goes on well."""
 
     @property
     def stop(self) -> Tensor:
         """Probability of stopping (B,)."""
         return torch.sigmoid(self.logit)
+
+    def knobs(self, stopping: Tensor) -> Tensor:
+        """Those that fit what each image (B,) does after them."""
+        return torch.where(stopping[:, None, None], self.last, self.onward)
 
 
 class Actor(nn.Module):
@@ -89,21 +115,22 @@ class Actor(nn.Module):
         self.encoder = Encoder(channels, width)
         self.stop = nn.Linear(self.encoder.features, 1)
         # What all iterations of a decision have in common is learnt from all of them.
-        self.common = nn.Linear(self.encoder.features, len(params))
-        self.each = nn.Linear(self.encoder.features, len(params) * iterations)
+        self.common = nn.Linear(self.encoder.features, 2 * len(params))
+        self.each = nn.Linear(self.encoder.features, 2 * len(params) * iterations)
         # Before it has learnt anything it goes on, with the solver's defaults.
         for head in (self.stop, self.common, self.each):
             nn.init.normal_(head.weight, std=1e-3)
             nn.init.zeros_(head.bias)
         nn.init.constant_(self.stop.bias, -1.0)
         shares = [(limits.default - limits.low) / (limits.high - limits.low) for limits in params.values()]
-        self.common.bias.data = torch.tensor([math.log(share / (1 - share)) for share in shares])
+        self.common.bias.data = torch.tensor([math.log(share / (1 - share)) for share in shares]).repeat(2)
 
     def forward(self, planes: Tensor) -> Choice:
         """The choice for every image."""
         features = self.encoder(planes)
-        each = self.each(features).reshape(len(planes), len(self.params), self.iterations)
-        return Choice(self.stop(features)[:, 0], torch.sigmoid(self.common(features)[:, :, None] + each))
+        each = self.each(features).reshape(len(planes), -1, self.iterations)
+        onward, last = torch.sigmoid(self.common(features)[:, :, None] + each).chunk(2, 1)
+        return Choice(self.stop(features)[:, 0], onward, last)
 
     def settings(self, knobs: Tensor) -> dict[str, Tensor]:
         """Knobs in [0, 1] as solver parameters within their ranges, each (B, m)."""
@@ -114,13 +141,13 @@ class Actor(nn.Module):
 
 
 class Critic(nn.Module):
-    """V: planes → what is still to be gained, in dB (B,)."""
+    """V: planes → what is still to be gained, in dB (B,), or several such values (B, number)."""
 
-    def __init__(self, channels: int, *, width: int = 32) -> None:
+    def __init__(self, channels: int, *, width: int = 32, number: int = 1) -> None:
         super().__init__()
         self.encoder = Encoder(channels, width)
-        self.value = nn.Linear(self.encoder.features, 1)
+        self.value = nn.Linear(self.encoder.features, number)
 
     def forward(self, planes: Tensor) -> Tensor:
         """The value of every state."""
-        return self.value(self.encoder(planes))[:, 0]
+        return self.value(self.encoder(planes)).squeeze(1)

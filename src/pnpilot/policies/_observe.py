@@ -37,11 +37,23 @@ def probed(problem: Problem, solver: Solver, state: Any, progress: Tensor) -> Te
 
     ∇D(x + n) − ∇D(x) is AᴴAn for a linear operator. A start may fit its data whatever was measured: this tells.
     """
-    image = solver.output(state)
-    objection = problem.grad(image)
-    pattern = noise_pattern(tuple(image.shape[-2:]), image.device)
-    answer = (problem.grad(image + PROBE * pattern) - objection) / PROBE
+    objection, answer, _ = _probe(problem, solver.output(state))
     return _stacked(problem, [*solver.planes(state, problem), -GAIN * objection, answer], progress, GAIN)
+
+
+def watched(problem: Problem, solver: Solver, state: Any, progress: Tensor) -> Tensor:
+    """The probed planes, and how far the run has come: how far apart the solver's first two variables still are, and
+    how much more the data object than their noise explains.
+    """
+    objection, answer, pattern = _probe(problem, solver.output(state))
+    variables = solver.planes(state, problem)
+    apart = GAIN * (variables[0] - variables[1 if len(variables) > 1 else 0])
+    planes = _stacked(problem, [*variables, -GAIN * objection, answer, apart], progress, GAIN)
+    # Noise of level σ objects with the power σ²·mean(diag AᴴA), and nᵀAᴴAn / pixels tells that mean.
+    explained = known_noise(problem).square() * (pattern * _plane(answer, problem)).mean((1, 2, 3))
+    found = _plane(objection, problem).square().mean((1, 2, 3))
+    excess = (found / explained.clamp_min(1e-12)).clamp_min(1e-6).log() / 2
+    return torch.cat([planes, _constant(excess.clamp(-2, 2).nan_to_num(0.0), planes[:, :1])], 1)
 
 
 def paper(problem: Problem, solver: Solver, state: Any, progress: Tensor) -> Tensor:
@@ -49,17 +61,28 @@ def paper(problem: Problem, solver: Solver, state: Any, progress: Tensor) -> Ten
     return _stacked(problem, [*solver.planes(state, problem), *problem.measured()], progress, 1.0)
 
 
-EXTRA_PLANES = {"probed": 4, "universal": 3}
+EXTRA_PLANES = {"watched": 6, "probed": 4, "universal": 3}
 """How many planes there are beside the solver's variables, where that is always the same."""
-OBSERVATIONS: dict[str, Observe] = {"probed": probed, "universal": universal, "paper": paper}
+OBSERVATIONS: dict[str, Observe] = {"watched": watched, "probed": probed, "universal": universal, "paper": paper}
+
+
+def _probe(problem: Problem, image: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """What the data say against the image, what the operator makes of a noise pattern, and that pattern."""
+    objection = problem.grad(image)
+    pattern = noise_pattern(tuple(image.shape[-2:]), image.device)
+    return objection, (problem.grad(image + PROBE * pattern) - objection) / PROBE, pattern
 
 
 def _stacked(problem: Problem, images: list[Tensor], progress: Tensor, gain: float) -> Tensor:
     planes = [_plane(image, problem) for image in images]
     values = (progress, gain * known_noise(problem))
-    constants = [per_sample(value, planes[0]).expand_as(planes[0]) for value in values]
+    constants = [_constant(value, planes[0]) for value in values]
     # What broke is seen as zero: a network must not spread it over the weights of all.
     return torch.cat([*planes, *constants], 1).float().nan_to_num(0.0, 0.0, 0.0)
+
+
+def _constant(values: Tensor, like: Tensor) -> Tensor:
+    return per_sample(values, like).expand_as(like)
 
 
 def _plane(image: Tensor, problem: Problem) -> Tensor:

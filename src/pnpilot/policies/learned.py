@@ -44,7 +44,7 @@ class Learned(Policy):
         *,
         each: int = 5,
         width: int = 32,
-        observation: str = "probed",
+        observation: str = "watched",
         channels: int | None = None,
     ) -> None:
         super().__init__(solver, -(-iterations // each))
@@ -57,7 +57,9 @@ class Learned(Policy):
     def __call__(self, problem: Problem, state: Any, t: int) -> Action:
         """The decision number t."""
         choice = self.network(self.planes(problem, state, torch.full_like(problem.units.peak, t)))
-        return Action(self.network.settings(choice.knobs), choice.logit > 0, choice.stop)
+        stop = choice.logit > 0
+        knobs = choice.knobs(stop | (t + 1 >= self.decisions))
+        return Action(self.network.settings(knobs), stop, choice.stop)
 
     def planes(self, problem: Problem, state: Any, t: Tensor) -> Tensor:
         """What the network sees of states after t decisions (B,)."""

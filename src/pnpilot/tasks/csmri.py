@@ -50,8 +50,8 @@ class CSMRI(Task):
     def draw(self, count: int, generator: torch.Generator) -> list[Setting]:
         """Wider than the settings of the benchmark: all kinds of masks, more and less sampling and noise."""
         shares = torch.rand(count, 3, generator=generator).tolist()
-        kinds = ("radial", "radial", "radial", "cartesian", "random")
-        return [self.setting(1.5 * (10 / 1.5) ** a, 1 + 24 * s, kinds[int(5 * k)]) for k, a, s in shares]
+        kinds = ("radial", "radial", "radial", "cartesian", "cartesian", "random")
+        return [self.setting(1.5 * (10 / 1.5) ** a, 1 + 24 * s, kinds[int(6 * k)]) for k, a, s in shares]
 
     def physics(self, setting: Setting, height: int, width: int, generator: torch.Generator) -> MRI:
         """deepinv's MRI with the mask of the setting."""

@@ -19,11 +19,17 @@ from .patches import PatchSource
 
 
 class Simulations(IterableDataset[Any]):
-    """Problems with their true images; which ones depends on seed and number alone, not on who computes them."""
+    """Problems with their true images; which ones depends on seed and number alone, not on who computes them.
+
+    Where there are images large enough, every fourth batch has a quarter as many images of twice the size.
+    """
 
     def __init__(self, task: Task, images: list[np.ndarray], batch: int, size: int, seed: int, first: int) -> None:
-        self.task, self.batch, self.seed, self.first = task, batch, seed, first
-        self.patches = PatchSource(images, size, torch.device("cpu"))
+        self.task, self.seed, self.first = task, seed, first
+        usual, large = (batch, size), (max(1, batch // 4), 2 * size)
+        kinds = [usual, usual, usual, large] if any(min(image.shape) >= 2 * size for image in images) else [usual]
+        sources = {kind: PatchSource(images, kind[1], torch.device("cpu")) for kind in kinds}
+        self.rounds = [(count, sources[count, size]) for count, size in kinds]
 
     def __iter__(self) -> Iterator[tuple[Problem, Tensor]]:
         worker = get_worker_info()
@@ -36,8 +42,9 @@ class Simulations(IterableDataset[Any]):
         """The batch of that number."""
         seed = 1_000_003 * (self.seed + 1) + number
         generator = torch.Generator().manual_seed(seed)
-        truth = augmented(self.patches.sample(self.batch, generator), generator)
-        settings = self.task.draw(self.batch, generator)
+        count, patches = self.rounds[number % len(self.rounds)]
+        truth = augmented(patches.sample(count, generator), generator)
+        settings = self.task.draw(count, generator)
         # A user may know the brightest value of an image or not: both are met in training.
         told = bool(torch.rand((), generator=generator) < 0.75)
         return simulated(self.task, truth, settings, seed, peak=1.0 if told else None), truth

@@ -31,13 +31,12 @@ class LearnerArgs:
     penalty: float = 0.05
     temperature: float = 0.05
     advantage_bound: float = 0.25
-    actor_rate: float = 1e-3
-    critic_rate: float = 1e-3
-    target_rate: float = 0.005
+    rate: float = 2e-3
+    target_rate: float = 0.02
     clip: float = 5.0
     knob_bound: float = 10.0
-    value_slope: float | None = None
-    """Share of the critic's gradient in that of the parameters; if not said, 1 where only one decision is played."""
+    value_slope: float = 0.0
+    """Share of the critic's gradient in that of the parameters."""
     noise: float = 0.1
     """On the parameters, for learners that find out by trying."""
 
@@ -52,15 +51,25 @@ class Learner(ABC):
         self.policy, self.denoiser, self.args, self.device = policy, denoiser, args, device
         policy.network.to(device)
         self.channels = policy.network.encoder.channels
-        self.actor_optimizer = self.optimizer(policy.network, args.actor_rate)
+        self.actor_optimizer = self.optimizer(policy.network)
 
     @abstractmethod
     def update(self, moments: Moments, rate: float) -> dict[str, Tensor]:
-        """One gradient step at this share of the learning rates; returns numbers worth watching."""
+        """One gradient step at this learning rate; returns numbers worth watching."""
 
     def parts(self) -> dict[str, Any]:
         """What a checkpoint keeps."""
         return {"actor": self.policy.network, "actor_optimizer": self.actor_optimizer}
+
+    def calibrate(self, episode: Episode) -> Tensor:
+        """Standardise what the networks are told by how it varies in an episode; returns the planes (N·B, C, H, W)."""
+        decisions, images = episode.alive.shape
+        index = torch.arange(images, device=self.device).repeat(decisions)
+        t = torch.arange(decisions, device=self.device).repeat_interleave(images)
+        state = type(episode.states)(*(field[:-1].flatten(0, 1) for field in episode.states))
+        planes = self.policy.planes(episode.problem.select(index), state, t)
+        self.policy.network.encoder.calibrate(planes)
+        return planes
 
     @torch.no_grad()
     def play(self, problem: Problem, truth: Tensor, generator: torch.Generator) -> Episode:
@@ -75,24 +84,24 @@ class Learner(ABC):
         scores = [psnr(image_of(problem, solver, state), truth)]
         for t in range(policy.decisions):
             choice = policy.network(policy.planes(problem, state, torch.full_like(scores[0], t)))
-            noise = torch.randn(choice.knobs.shape, device=truth.device, generator=generator)
-            chosen = (choice.knobs + self.explores * self.args.noise * noise).clamp(0, 1)
-            settings = policy.network.settings(chosen)
-            state = transition(solver, denoise, problem, state, Action(settings, stop=choice.logit > 0))
+            stopping = torch.rand(len(truth), device=truth.device, generator=generator) < choice.stop
+            chosen = choice.knobs(stopping | (t + 1 == policy.decisions))
+            noise = torch.randn(chosen.shape, device=truth.device, generator=generator)
+            chosen = (chosen + self.explores * self.args.noise * noise).clamp(0, 1)
+            state = transition(solver, denoise, problem, state, Action(policy.network.settings(chosen), stopping))
             states.append(state)
             knobs.append(chosen)
             lives.append(alive)
             scores.append(psnr(image_of(problem, solver, state), truth))
-            drawn = torch.rand(len(truth), device=truth.device, generator=generator) < choice.stop
-            alive = alive & ~drawn & torch.isfinite(scores[-1])
+            alive = alive & ~stopping & torch.isfinite(scores[-1])
         fields = (_stacked(values) for values in zip(*states, strict=True))
         return Episode(
             problem, truth, type(state)(*fields), torch.stack(knobs), torch.stack(scores), torch.stack(lives)
         )
 
-    def optimizer(self, module: nn.Module, rate: float) -> torch.optim.Optimizer:
+    def optimizer(self, module: nn.Module) -> torch.optim.Optimizer:
         """Adam."""
-        return torch.optim.Adam(module.parameters(), rate, fused=self.device.type == "cuda")
+        return torch.optim.Adam(module.parameters(), self.args.rate, fused=self.device.type == "cuda")
 
     def step(self, optimizer: torch.optim.Optimizer, loss: Tensor, rate: float) -> Tensor:
         """One step of an optimiser, averaged over processes; gradients that are not finite count as zero."""
@@ -112,14 +121,14 @@ class Learner(ABC):
         torch._foreach_lerp_(list(target.parameters()), list(network.parameters()), self.args.target_rate)
 
 
-def stop_loss(logit: Tensor, value: Tensor, args: LearnerArgs) -> Tensor:
+def stop_loss(logit: Tensor, advantage: Tensor, args: LearnerArgs) -> Tensor:
     """Natural policy gradient of the stop decision with entropy, per image (B,).
 
-    Going on has the advantage A = γV(s′) over stopping. The policy gradient with an entropy bonus of weight λ, over the
-    Fisher information, moves the log-odds ℓ of going on by A − λℓ: it does not vanish where the choice has become
-    certain. Bounding A keeps early gains of many dB from drowning what matters, whether a tenth is still to be gained.
+    Going on has the advantage A over stopping. The policy gradient with an entropy bonus of weight λ, over the Fisher
+    information, moves the log-odds ℓ of going on by A − λℓ: it does not vanish where the choice has become certain.
+    Bounding A keeps early gains of many dB from drowning what matters, whether a tenth is still to be gained.
     """
-    advantage = (args.discount * value.detach()).clamp(-args.advantage_bound, args.advantage_bound)
+    advantage = advantage.detach().clamp(-args.advantage_bound, args.advantage_bound)
     return 0.1 * (logit + advantage / args.temperature).square()
 
 

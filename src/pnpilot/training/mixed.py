@@ -16,16 +16,18 @@ from ..policies.learned import Learned
 from ..transition import reward, transition
 from ..types import Action
 from .learner import Learner, LearnerArgs, bounded, finite_mean, image_of, stop_loss
-from .replay import Moments
+from .replay import Episode, Moments
 
 
 class Outlook(NamedTuple):
-    """What a policy's choices come to in some states, and in those that follow: lists over decisions, each (B, ...)."""
+    """What a policy's choices come to in some states, and in those that follow."""
 
-    values: list[Tensor]
-    """Returns, differentiable in the policy's parameters."""
+    aim: Tensor
+    """What ending well and going on well come to (B,), differentiable in the policy's parameters."""
     stop: Tensor
     """The loss of its stop decisions (B,)."""
+    surplus: list[Tensor]
+    """What the choice to go on adds to stopping, decision by decision, each (B,)."""
     planes: list[Tensor]
     """What it saw."""
     asked: list[Tensor]
@@ -39,29 +41,34 @@ class Mixed(Learner):
         super().__init__(policy, denoiser, args, device)
         self.critic = Critic(self.channels, width=args.width).to(device)
         self.target = freeze(copy.deepcopy(self.critic))
-        self.critic_optimizer = self.optimizer(self.critic, args.critic_rate)
-        # Where one decision is played, what it does to the next ones is known to nobody but the critic.
-        self.value_slope = float(args.lookahead == 1) if args.value_slope is None else args.value_slope
+        self.critic_optimizer = self.optimizer(self.critic)
 
     def parts(self) -> dict[str, Any]:
         """What a checkpoint keeps."""
         own = {"critic": self.critic, "target": self.target, "critic_optimizer": self.critic_optimizer}
         return {**super().parts(), **own}
 
+    def calibrate(self, episode: Episode) -> Tensor:
+        """The critic sees what the policy sees."""
+        planes = super().calibrate(episode)
+        for critic in (self.critic, self.target):
+            critic.encoder.calibrate(planes)
+        return planes
+
     def update(self, moments: Moments, rate: float) -> dict[str, Tensor]:
-        """One gradient step on both networks, at this share of their learning rates."""
+        """One gradient step on both networks at this learning rate."""
         outlook = self.look_ahead(moments)
-        actor_loss = finite_mean(outlook.stop - outlook.values[0])
-        actor_norm = self.step(self.actor_optimizer, actor_loss, self.args.actor_rate * rate)
+        actor_loss = finite_mean(outlook.stop - outlook.aim)
+        actor_norm = self.step(self.actor_optimizer, actor_loss, rate)
 
         found = self.critic(torch.cat(outlook.planes))
-        wanted = torch.cat(outlook.values).detach()
+        wanted = torch.cat(outlook.surplus)
         errors = F.smooth_l1_loss(found, wanted, reduction="none")
         critic_loss = finite_mean(errors, torch.cat(outlook.asked))
-        critic_norm = self.step(self.critic_optimizer, critic_loss, self.args.critic_rate * rate)
+        critic_norm = self.step(self.critic_optimizer, critic_loss, rate)
         self.follow(self.target, self.critic)
         return {
-            "return": outlook.values[0].detach().mean(),
+            "return": outlook.aim.detach().mean() / 2,
             "critic_loss": critic_loss.detach(),
             "stop_loss": outlook.stop.detach().mean(),
             "actor_norm": actor_norm,
@@ -69,35 +76,47 @@ class Mixed(Learner):
         }
 
     def look_ahead(self, moments: Moments) -> Outlook:
-        """Play `lookahead` decisions through the solver and let the critic value the rest; the paper plays one.
+        """Go on for `lookahead` decisions through the solver, trying the way out at each; the critic values the rest.
 
         Going on or stopping is weighed by its probability instead of drawn: the same in the mean, without the variance.
         """
-        problem, truth, t, state, *_ = moments
-        policy, denoise = self.policy, moments.problem.prior(self.denoiser)
-        played, planes = [], [policy.planes(problem, state, t)]
-        for ahead in range(1, self.args.lookahead + 1):
+        problem, _, t, state, *_ = moments
+        policy = self.policy
+        played, planes, asked = [], [], []
+        for ahead in range(self.args.lookahead):
+            time = t + ahead
+            planes.append(policy.planes(problem, state, time))
             choice = policy.network(planes[-1])
-            if ahead > 1:  # a stop must not be learnt by turning the knobs of the decision before it
-                choice = choice._replace(logit=policy.network(planes[-1].detach()).logit)
-            knobs = bounded(choice.knobs, self.args.knob_bound)
-            action = Action(policy.network.settings(knobs), stop=choice.logit > 0)
-            after = transition(policy.solver, denoise, problem, state, action)
-            before_image, image = image_of(problem, policy.solver, state), image_of(problem, policy.solver, after)
-            gain = reward(before_image, image, truth, self.args.penalty)
-            may_go_on = t + ahead < policy.decisions  # not from the last decision
-            played.append((choice, gain, may_go_on))
-            state = after
-            with torch.set_grad_enabled(ahead < self.args.lookahead or self.value_slope > 0):
-                planes.append(policy.planes(problem, state, t + ahead))
-        with torch.set_grad_enabled(self.value_slope > 0):
-            value = self.target(planes.pop())
-        values = [value.detach() + self.value_slope * (value - value.detach())]
-        stop = torch.zeros_like(values[0])
-        for choice, gain, may_go_on in reversed(played):
-            stop = stop + may_go_on * stop_loss(choice.logit, values[0], self.args)
-            values.insert(0, gain + self.args.discount * may_go_on * (1 - choice.stop.detach()) * values[0])
-        times = [t + ahead for ahead in range(self.args.lookahead)]
-        # Nobody asks for the value of a start, whose many dB would blur the tenths that decide about stopping.
-        asked = [(time > 0) & (time < policy.decisions) for time in times]
-        return Outlook(values[:-1], stop, [seen.detach() for seen in planes], asked)
+            # A stop must not be learnt by turning the knobs of the decision before it.
+            logit = policy.network(planes[-1].detach()).logit if ahead else choice.logit
+            _, end = self.move(moments, state, choice.last)
+            state, gain = self.move(moments, state, choice.onward)
+            played.append((logit, end, gain, time + 1 < policy.decisions))
+            asked.append(time < policy.decisions)
+        value = self.outcome(moments, state, t + self.args.lookahead)
+        stop, surplus = torch.zeros_like(value), list[Tensor]()
+        for logit, end, gain, may_go_on in reversed(played):
+            on = torch.where(may_go_on, gain + self.args.discount * value, end)
+            stop = stop + may_go_on * stop_loss(logit, on - end, self.args)
+            value = on.lerp(end, torch.sigmoid(logit.detach()))
+            surplus.insert(0, (value - end).detach())
+        return Outlook(end + on, stop, surplus, [seen.detach() for seen in planes], asked)
+
+    def move(self, moments: Moments, state: Any, knobs: Tensor) -> tuple[Any, Tensor]:
+        """The state after a decision with these knobs, and its reward."""
+        problem, policy = moments.problem, self.policy
+        settings = policy.network.settings(bounded(knobs, self.args.knob_bound))
+        action = Action(settings, stop=~problem.all_active())
+        after = transition(policy.solver, problem.prior(self.denoiser), problem, state, action)
+        before_image, image = (image_of(problem, policy.solver, one) for one in (state, after))
+        return after, reward(before_image, image, moments.truth, self.args.penalty)
+
+    def outcome(self, moments: Moments, state: Any, t: Tensor) -> Tensor:
+        """What states after t decisions are worth (B,): what stopping next comes to, played, and what the critic adds.
+
+        So the critic has tenths of a dB to tell, not all that is still to be gained.
+        """
+        planes = self.policy.planes(moments.problem, state, t)
+        _, end = self.move(moments, state, self.policy.network(planes).last)
+        surplus = (t + 1 < self.policy.decisions) * self.target(planes)
+        return end + surplus.detach().lerp(surplus, self.args.value_slope)

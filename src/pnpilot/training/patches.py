@@ -25,9 +25,8 @@ class PatchSource:
         self.pixels = torch.from_numpy(np.concatenate([image.reshape(-1) for image in images])).to(device)
         self.offsets = torch.from_numpy(np.cumsum(areas) - areas).to(device)
         self.heights, self.widths = torch.from_numpy(heights).to(device), torch.from_numpy(widths).to(device)
-        # Every position of a patch is equally likely.
-        positions = (heights - patch + 1).astype(np.float64) * (widths - patch + 1)
-        self.chances = torch.from_numpy(positions / positions.sum()).to(device)
+        # An image is as likely as it is large.
+        self.chances = torch.from_numpy(areas / areas.sum()).to(device)
 
     def sample(self, count: int, generator: torch.Generator) -> Tensor:
         """Patches (count, 1, patch, patch) in [0, 1], each turned and flipped at random."""

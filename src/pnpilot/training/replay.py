@@ -39,10 +39,10 @@ class Episode(NamedTuple):
     alive: Tensor
     """(N, B): who had not stopped before the decision."""
 
-    def sample(self, count: int, generator: torch.Generator) -> Moments:
-        """Different states of images that had not stopped; there are at least as many as images."""
+    def sample(self, generator: torch.Generator) -> Moments:
+        """As many different states as there are images, of images that had not stopped."""
         t, image = self.alive.nonzero(as_tuple=True)
-        chosen = torch.randperm(len(t), generator=generator, device=t.device)[:count]
+        chosen = torch.randperm(len(t), generator=generator, device=t.device)[: len(self.truth)]
         t, image = t[chosen], image[chosen]
         kind = type(self.states)
         return Moments(
@@ -66,7 +66,7 @@ class Replay:
         """Keep this one; the oldest goes."""
         self._episodes.append(episode)
 
-    def sample(self, count: int, generator: torch.Generator) -> Moments:
+    def sample(self, generator: torch.Generator) -> Moments:
         """States of one episode drawn at random: all of one shape, whatever the problem."""
         which = torch.randint(len(self._episodes), (), generator=generator, device=generator.device)
-        return self._episodes[int(which)].sample(count, generator)
+        return self._episodes[int(which)].sample(generator)

@@ -54,7 +54,7 @@ class PolicyArgs:
     solver: str = "auto"
     denoiser: str = "compact"
     method: str = "learned"
-    observation: str = "probed"
+    observation: str = "watched"
     minutes: float = 10.0
     seed: int = 0
     batch: int = 24
@@ -167,8 +167,12 @@ def _run(
         simulations = Simulations(
             exam.task, training, args.batch, args.size, args.seed, first=1_000_000 * rank + episodes
         )
+        if not checkpoint.exists():  # on the same batch in all processes
+            problem, truth = simulations.number(0)
+            seeded = torch.Generator(device).manual_seed(args.seed)
+            learner.calibrate(learner.play(problem.to(device), truth.to(device), seeded))
         problems = Problems(simulations, device)
-        torch.backends.cudnn.benchmark = True  # all batches have one shape
+        torch.backends.cudnn.benchmark = True  # batches have one or two shapes
         saved = reported = time.monotonic()
         watched: dict[str, Tensor] = {}
         try:
@@ -176,9 +180,9 @@ def _run(
                 problem, truth = next(problems)
                 episode = learner.play(problem, truth, generator)
                 replay.add(episode)
-                rate = cosine(share, episodes, args.warmup)
+                rate = args.learner.rate * cosine(share, episodes, args.warmup)
                 for _ in range(args.updates):
-                    watched = learner.update(replay.sample(args.batch, generator), rate)
+                    watched = learner.update(replay.sample(generator), rate)
                 episodes += 1
                 now = time.monotonic()
                 if rank == 0 and now - reported > line.interval:
@@ -219,9 +223,9 @@ def _card(
         f"pnpilot train policy --task {args.task} --solver {solver.name} --denoiser {args.denoiser} --data DIR "
         f"--minutes {args.minutes:g} --seed {args.seed}"
     )
-    for name, usual in (("method", "learned"), ("observation", "probed")):
-        command += f" --{name} {getattr(args, name)}" if getattr(args, name) != usual else ""
-    for name in ("width", "lookahead", "value_slope"):
+    for name in ("method", "observation"):
+        command += f" --{name} {getattr(args, name)}" if getattr(args, name) != getattr(PolicyArgs, name) else ""
+    for name in ("rate", "width", "lookahead", "value_slope"):
         value = getattr(args.learner, name)
         command += f" --{name.replace('_', '-')} {value:g}" if value != getattr(LearnerArgs, name) else ""
     return {
