@@ -10,6 +10,7 @@ from torch import Tensor
 
 from pnpilot.denoisers import Denoiser
 from pnpilot.denoisers.base import freeze
+from pnpilot.metrics import psnr
 from pnpilot.policies.learned import Learned
 from pnpilot.problem import Problem, Units
 from pnpilot.reconstruct import rollout
@@ -156,8 +157,6 @@ def test_nothing_is_expected_beyond_the_horizon() -> None:
 
 @pytest.mark.parametrize("lookahead", [1, 2])
 def test_the_surplus_weighs_stopping_and_going_on_by_their_chances(lookahead: int) -> None:
-    from pnpilot.metrics import psnr
-
     policy = Learned(ToySolver(), 8, each=2, width=8)
     torch.nn.init.normal_(policy.network.each.weight, std=0.1)  # stopping and going on shall differ
     learner = Mixed(policy, freeze(Denoiser()), LearnerArgs(width=8, lookahead=lookahead), CPU)
