@@ -225,6 +225,7 @@ def test_ctrl_c_keeps_finished_rows(data: Path, tmp_path: Path) -> None:
         (["train", "policy", "--task", "csmri", "--data", "DATA", "--out", "OUT", "--width", "12"], "a multiple of 8"),
         (["bench", "policies", "--data", "DATA", "--policy", "DATA"], "holds 0 policies"),
         (["bench", "speed", "--data", "DATA", "--task", "deblur"], "no policy for 'deblur' ships"),
+        (["bench", "speed", "--data", "DATA", "--policy", "DATA"], "holds 0 policies"),
         (["train", "policy", "--task", "csmri", "--data", "/no/such/folder", "--out", "OUT"], "no folder /no/such"),
         (["train", "policy", "--task", "weather", "--data", "DATA", "--out", "OUT"], "unknown task 'weather'"),
         (["train", "policy", "--task", "phase", "--solver", "admm", "--data", "DATA", "--out", "OUT"], "needs prox"),

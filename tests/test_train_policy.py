@@ -66,6 +66,7 @@ def test_every_solver_and_problem_trains_by_the_same_command(
 ) -> None:
     card = train_policy(arguments(images, task, solver=solver), tmp_path / "run", device=CPU)
     assert card["episodes"] >= 1
+    assert card["images"] == len(list(images.iterdir())) - 1  # one is held out
     assert set(card["held_out"]) == {setting.label for setting in build_task(task).settings}
     policy = Learned.find(tmp_path / "run")
     assert policy.solver.name == (solver if solver != "auto" else card["solver"])

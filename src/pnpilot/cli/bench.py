@@ -147,6 +147,7 @@ def bench_speed(
     data: Data,
     json: Annotated[Path | None, typer.Option("--json", help="Write the numbers here.")] = None,
     task: Annotated[str, typer.Option(help="A task whose policy ships.")] = "csmri",
+    policy: Annotated[Path | None, typer.Option(help="Folder that `pnpilot train policy` wrote, instead.")] = None,
     dataset: Annotated[str | None, typer.Option(help="Test set; default the first of the task.")] = None,
     count: Annotated[int | None, typer.Option(help="Images; default four batches.", min=1)] = None,
     batch: Annotated[int, typer.Option(help="Images per batch.", min=1)] = 64,
@@ -163,7 +164,7 @@ def bench_speed(
     if json is not None:
         writable_file(json)
     where, chosen = chosen_device(device), build_task(task)
-    model = PnPilot.from_pretrained(task, peak=1.0, real=True, device=where)
+    model = PnPilot.from_pretrained(policy or task, peak=1.0, real=True, device=where)
     _, truth = load_dataset(data, dataset or chosen.datasets[0], parsed_size(size))
     wanted = count or 4 * batch
     truth = truth.repeat(-(-wanted // len(truth)), 1, 1, 1)[:wanted].to(where)

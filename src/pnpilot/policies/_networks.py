@@ -141,7 +141,7 @@ class Actor(nn.Module):
 
 
 class Critic(nn.Module):
-    """V: planes → what is still to be gained, in dB (B,), or several such values (B, number)."""
+    """Planes → what a state is worth in dB, of whatever its learner asks (B,), or several such values (B, number)."""
 
     def __init__(self, channels: int, *, width: int = 32, number: int = 1) -> None:
         super().__init__()

@@ -27,7 +27,7 @@ class Outlook(NamedTuple):
     stop: Tensor
     """The loss of its stop decisions (B,)."""
     surplus: list[Tensor]
-    """What the choice to go on adds to stopping, decision by decision, each (B,)."""
+    """What its choice, stopping or going on, is worth beyond stopping, decision by decision, each (B,)."""
     planes: list[Tensor]
     """What it saw."""
     asked: list[Tensor]

@@ -206,7 +206,7 @@ def _run(
         finally:
             torch.backends.cudnn.benchmark = False
         save()
-        card = _card(args, learner, device, count, episodes, clock.spent)
+        card = _card(args, learner, device, count, len(training), episodes, clock.spent)
         if rank == 0:
             card["held_out"] = exam.take(policy, learner.denoiser)
             path = save_weights(policy.network, policy_name(args.method, args.task, policy.solver.name), out, card)
@@ -215,7 +215,7 @@ def _run(
 
 
 def _card(
-    args: PolicyArgs, learner: Learner, device: torch.device, count: int, episodes: int, seconds: float
+    args: PolicyArgs, learner: Learner, device: torch.device, count: int, images: int, episodes: int, seconds: float
 ) -> dict[str, Any]:
     where = torch.cuda.get_device_name(device) if device.type == "cuda" else "CPU"
     solver: Solver = learner.policy.solver
@@ -239,6 +239,7 @@ def _card(
         "arguments": {**asdict(args), "data": Path(args.data).name},
         "device": where,
         "processes": count,
+        "images": images,
         "minutes": round(seconds / 60, 2),
         "episodes": episodes,
         "torch": torch.__version__,
