@@ -149,7 +149,7 @@ def _run(
     device, policy = learner.device, learner.policy
     generator = torch.Generator(device).manual_seed(1000 * args.seed + rank)
     checkpoint, metrics = out / "checkpoint.safetensors", out / "metrics.jsonl"
-    episodes, clock, replay = 0, Clock(args.minutes), Replay(args.replay)
+    episodes, spent, replay = 0, 0.0, Replay(args.replay)
 
     identity = {**asdict(args), "denoiser_sha256": learner.denoiser.sha256}
 
@@ -161,9 +161,9 @@ def _run(
     with ProgressLine(f"train {policy_name(args.method, args.task, policy.solver.name)}", quiet=rank > 0) as line:
         if checkpoint.exists():
             progress = load_checkpoint(checkpoint, learner.parts(), identity)
-            episodes, clock = progress["episodes"], Clock(args.minutes, progress["spent"])
+            episodes, spent = progress["episodes"], progress["spent"]
             generator.manual_seed(1000 * args.seed + rank + 7919 * episodes)
-            line.say(f"resumed at episode {episodes}, {clock.spent:.0f} s of {clock.budget:.0f} s spent")
+            line.say(f"resumed at episode {episodes}, {spent:.0f} s of {60 * args.minutes:.0f} s spent")
         simulations = Simulations(
             exam.task, training, args.batch, args.size, args.seed, first=1_000_000 * rank + episodes
         )
@@ -173,6 +173,7 @@ def _run(
             learner.calibrate(learner.play(problem.to(device), truth.to(device), seeded))
         problems = Problems(simulations, device)
         torch.backends.cudnn.benchmark = True  # batches have one or two shapes
+        clock = Clock(args.minutes, spent)
         saved = reported = time.monotonic()
         watched: dict[str, Tensor] = {}
         try:
