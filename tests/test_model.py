@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import warnings
 from typing import Any
@@ -23,6 +24,7 @@ from pnpilot.errors import BadInput, BadWeights, Incompatible, UnknownName
 from pnpilot.metrics import psnr
 from pnpilot.policies.fixed import Fixed
 from pnpilot.problem import Problem
+from pnpilot.reconstruct import SHRINKS_BY
 from pnpilot.solvers import SOLVERS, build_solver
 from pnpilot.tasks import TASKS, build_task
 from pnpilot.tasks.csmri import CSMRI
@@ -109,6 +111,34 @@ def test_the_trace_says_who_stopped(smoother: Denoiser) -> None:
     early, late = PnPilot(smoother, policy=StopFirst(build_solver("admm"), 5)).reconstruct(y, physics).trace
     assert (early["stopped"], early["iterations"]) == ("by the policy", 2)
     assert (late["stopped"], late["iterations"]) == ("at the last iteration", 5)
+
+
+class StopAfter(Fixed):
+    """Stops every image after a number of iterations of its own."""
+
+    stops = True
+    numbers = torch.tensor([2, 1, 4, 2, 3])
+
+    def __call__(self, problem: Problem, state: object, t: int) -> Action:
+        return super().__call__(problem, state, t)._replace(stop=self.numbers == t + 1)
+
+    def select(self, index: Tensor) -> StopAfter:
+        chosen = copy.copy(self)
+        chosen.numbers = self.numbers[index]
+        return chosen
+
+
+@pytest.mark.parametrize("steps", [1, 2, 8])
+def test_a_stopped_image_stays_as_it_was(steps: int, smoother: Denoiser, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However the batch shrinks: image by image, or in steps as on a GPU."""
+    monkeypatch.setitem(SHRINKS_BY, "cpu", steps)
+    y, physics = CSMRI().simulate(phantom(32, 32, 5), CSMRI.setting(4, 15))
+    solver = build_solver("admm")
+    result = PnPilot(smoother, policy=StopAfter(solver, 6)).reconstruct(y, physics)
+    assert [record["iterations"] for record in result.trace] == StopAfter.numbers.tolist()
+    for image, number in enumerate(StopAfter.numbers.tolist()):
+        alone = PnPilot(smoother, policy=Fixed(solver, number))(y, physics)
+        assert_close(result.image[image], alone[image])
 
 
 def test_a_bare_deepinv_denoiser_is_adapted() -> None:

@@ -15,7 +15,7 @@ from .solvers import Solver
 from .transition import transition
 from .types import Action, Step
 
-FEW_SHAPES = 8
+SHRINKS_BY = {"cuda": 8}
 """On a GPU a batch shrinks in steps of this many images: every new shape costs the convolutions a new plan."""
 
 
@@ -27,6 +27,7 @@ def rollout(problem: Problem, solver: Solver, denoiser: Denoiser, policy: Policy
     active = problem.all_active()
     iterations = torch.zeros_like(active, dtype=torch.long)
     index: Tensor | None = None  # where in the whole batch the images at work are; None: all of them
+    working = len(problem)
     for t in range(policy.decisions):
         action = policy(problem, state, t)
         state = transition(solver, problem.prior(denoiser), problem, state, action)
@@ -43,16 +44,19 @@ def rollout(problem: Problem, solver: Solver, denoiser: Denoiser, policy: Policy
             remaining = active.nonzero().flatten()
             if not len(remaining):
                 return
-            remaining = _padded(remaining)
-            if len(remaining) < len(problem):
+            if len(remaining) < working:
+                working, remaining = len(remaining), _padded(remaining, len(problem))
                 there = remaining if index is None else _positions(index, remaining)
                 problem, policy = problem.select(there), policy.select(there)
                 state, index = type(state)(*(field[there] for field in state)), remaining
 
 
-def _padded(index: Tensor) -> Tensor:
-    """On a GPU, the first image again and again until the count is a multiple of `FEW_SHAPES`."""
-    missing = -len(index) % FEW_SHAPES if index.device.type == "cuda" else 0
+def _padded(index: Tensor, room: int) -> Tensor:
+    """On a GPU, the first image again and again until the count is a multiple of `SHRINKS_BY`, or `room` is full.
+
+    Images that have stopped must not fill it: they would go on.
+    """
+    missing = min(-len(index) % SHRINKS_BY.get(index.device.type, 1), room - len(index))
     return torch.cat([index, index[:1].expand(missing)])
 
 
