@@ -15,6 +15,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from pnpilot.weights import weights_folder
+
 COMMAND = [sys.executable, "-m", "pnpilot"]
 
 
@@ -170,6 +172,14 @@ def test_bench_speed(data: Path, tmp_path: Path) -> None:
     assert numbers["one_by_one_images_per_second"] > 0
     assert 0 < numbers["share_of_peak"] < 1
     assert numbers["psnr_difference_largest"] < 0.02
+
+
+def test_bench_speed_refuses_the_policy_of_another_task(data: Path, tmp_path: Path) -> None:
+    for file in weights_folder().glob("learned-phase-*"):
+        shutil.copy(file, tmp_path)
+    result = run("bench", "speed", "--data", data, "--policy", tmp_path)
+    assert result.returncode == 2
+    assert "was trained for task 'phase', not for 'csmri'" in result.stderr
 
 
 def test_bench_strength_draws_a_picture(data: Path, tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from pnpilot.solvers import SOLVERS, build_solver
 from pnpilot.tasks import TASKS, build_task
 from pnpilot.tasks.csmri import CSMRI
 from pnpilot.types import Action
-from pnpilot.weights import save_weights, shipped_weights
+from pnpilot.weights import read_card, save_weights, shipped_weights
 from tests.conftest import phantom
 from tests.contracts import assert_close, example_problem
 
@@ -130,8 +130,6 @@ def test_missing_and_wrong_policies_are_explained(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", shipped_weights("learned-*"))
 def test_shipped_policies_are_small_and_say_how_they_were_made(name: str) -> None:
-    from pnpilot.weights import read_card
-
     card = read_card(name)
     assert card["bytes"] <= 6_000_000
     assert card["command"].startswith(f"pnpilot train policy --task {card['task']} --solver {card['solver']} ")

@@ -157,14 +157,19 @@ def bench_speed(
     """Images per second in batches and one by one, and the share of what the device can do at most."""
     from ..benchmark.data import load_dataset
     from ..benchmark.speed import ROUNDS, bench_speed
+    from ..errors import Incompatible
     from ..io.files import writable_file, write_json
     from ..model import PnPilot
+    from ..policies.learned import Learned
     from ..tasks import build_task
 
     if json is not None:
         writable_file(json)
     where, chosen = chosen_device(device), build_task(task)
-    model = PnPilot.from_pretrained(policy or task, peak=1.0, real=True, device=where)
+    found = Learned.find(policy or task)
+    if found.task != task:
+        raise Incompatible(f"the policy in {policy} was trained for task {found.task!r}, not for {task!r}")
+    model = PnPilot(found.denoiser, policy=found, peak=1.0, real=True, device=where)
     _, truth = load_dataset(data, dataset or chosen.datasets[0], parsed_size(size))
     wanted = count or 4 * batch
     truth = truth.repeat(-(-wanted // len(truth)), 1, 1, 1)[:wanted].to(where)

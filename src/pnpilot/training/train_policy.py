@@ -149,6 +149,7 @@ def _run(
     device, policy = learner.device, learner.policy
     generator = torch.Generator(device).manual_seed(1000 * args.seed + rank)
     checkpoint, metrics = out / "checkpoint.safetensors", out / "metrics.jsonl"
+    resumed = checkpoint.exists()
     episodes, spent, replay = 0, 0.0, Replay(args.replay)
 
     identity = {**asdict(args), "denoiser_sha256": learner.denoiser.sha256}
@@ -159,7 +160,7 @@ def _run(
             save_checkpoint(checkpoint, learner.parts(), progress)
 
     with ProgressLine(f"train {policy_name(args.method, args.task, policy.solver.name)}", quiet=rank > 0) as line:
-        if checkpoint.exists():
+        if resumed:
             progress = load_checkpoint(checkpoint, learner.parts(), identity)
             episodes, spent = progress["episodes"], progress["spent"]
             generator.manual_seed(1000 * args.seed + rank + 7919 * episodes)
@@ -167,7 +168,7 @@ def _run(
         simulations = Simulations(
             exam.task, training, args.batch, args.size, args.seed, first=1_000_000 * rank + episodes
         )
-        if not checkpoint.exists():  # on the same batch in all processes
+        if not resumed:  # on the same batch in all processes
             problem, truth = simulations.number(0)
             seeded = torch.Generator(device).manual_seed(args.seed)
             learner.calibrate(learner.play(problem.to(device), truth.to(device), seeded))
