@@ -68,7 +68,9 @@ def test_demo_writes_pictures_and_numbers(tmp_path: Path) -> None:
     assert list(rows) == ["zero-filled", "tv", "fixed", "schedule", "learned"]
     assert all({"psnr", "ssim", "iterations", "seconds"} <= set(row) for row in rows.values())
     assert rows["schedule"]["psnr"] > rows["tv"]["psnr"] > rows["zero-filled"]["psnr"]
-    assert rows["learned"]["psnr"] > rows["schedule"]["psnr"] - 0.1
+    net = {name: row["psnr"] - 0.01 * row["iterations"] for name, row in rows.items()}  # what it was trained for
+    assert net["learned"] > net["schedule"]
+    assert rows["learned"]["ssim"] > rows["schedule"]["ssim"]
     assert rows["learned"]["iterations"] < rows["schedule"]["iterations"]
     assert f"{rows['schedule']['psnr']:.2f}" in result.stdout
     for name in ("images.png", "parameters.png"):

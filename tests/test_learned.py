@@ -17,11 +17,12 @@ from pnpilot.policies._networks import Actor, Critic
 from pnpilot.policies._observe import OBSERVATIONS
 from pnpilot.policies.fixed import Fixed
 from pnpilot.policies.learned import Learned
-from pnpilot.problem import Problem
+from pnpilot.problem import Hints, Problem
+from pnpilot.safety import Watch
 from pnpilot.solvers import SOLVERS, build_solver
-from pnpilot.tasks import TASKS, build_task
+from pnpilot.tasks import TASKS, build_task, open_problem
 from pnpilot.tasks.csmri import CSMRI
-from pnpilot.types import Action
+from pnpilot.types import Action, Step
 from pnpilot.weights import read_card, save_weights, shipped_weights
 from tests.conftest import phantom
 from tests.contracts import assert_close, example_problem
@@ -113,6 +114,8 @@ def test_a_policy_for_another_solver_or_denoiser_is_refused_with_both_names(tmp_
     smoother.name = "smoother"
     with pytest.raises(Incompatible, match="denoiser 'compact', not with 'smoother'"):
         PnPilot(smoother, policy=policy)
+    with pytest.raises(Incompatible, match="denoiser 'compact', not with 'smoother'"):
+        PnPilot.from_pretrained("csmri", denoiser=smoother)
 
 
 def test_missing_and_wrong_policies_are_explained(tmp_path: Path) -> None:
@@ -120,6 +123,8 @@ def test_missing_and_wrong_policies_are_explained(tmp_path: Path) -> None:
         PnPilot.from_pretrained("knitting")
     with pytest.raises(UnknownName, match="'csmri' with the solver 'amp'"):
         PnPilot.from_pretrained("csmri", solver="amp")
+    with pytest.raises(UnknownName, match=r"no policy for '/no/such' ships, and there is no such folder"):
+        PnPilot.from_pretrained(Path("/no/such"))
     with pytest.raises(BadWeights, match="holds 0 policies"):
         PnPilot.from_pretrained(tmp_path)
     with pytest.raises(BadWeights, match="does not describe a policy"):
@@ -128,12 +133,12 @@ def test_missing_and_wrong_policies_are_explained(tmp_path: Path) -> None:
         PnPilot(policy="learned")
 
 
-@pytest.mark.parametrize("name", shipped_weights("learned-*"))
+@pytest.mark.parametrize("name", [*shipped_weights("learned-*"), *shipped_weights("model-free-*")])
 def test_shipped_policies_are_small_and_say_how_they_were_made(name: str) -> None:
     card = read_card(name)
     assert card["bytes"] <= 6_000_000
     assert card["command"].startswith(f"pnpilot train policy --task {card['task']} --solver {card['solver']} ")
-    assert name == f"learned-{card['task']}-{card['solver']}"
+    assert name == f"{card['method']}-{card['task']}-{card['solver']}"
 
 
 class Wild(Fixed):
@@ -170,6 +175,19 @@ def test_a_diverging_image_falls_back_to_the_schedule(how: str, smoother: Denois
     assert_close(image[1:], safe[1:])
     assert torch.equal(result.image, image)
     assert psnr(image[1:], truth[1:]) > 15
+
+
+def test_a_misfit_that_grows_is_a_divergence() -> None:
+    """Though it explains the data better than an empty image still."""
+    truth = phantom(32, 32, 3)
+    y, physics = CSMRI().simulate(truth, CSMRI.setting(2, 5))
+    problem = open_problem(y, physics, Hints(peak=1.0, real=True))
+    watch, stay = Watch(problem), problem.all_active()
+    action = Action({}, ~stay)
+    for shares in ((1.0, 1.0, 1.0), (1.0, 0.5, 0.95)):
+        image = torch.tensor(shares)[:, None, None, None] * truth
+        watch.look(Step(image, None, action, ran=stay, active=stay, iterations=torch.ones(3)))
+    assert watch.broken.tolist() == [False, True, False]
 
 
 class Turns(Fixed):

@@ -26,6 +26,11 @@ SIDE = 8
 CHECKERS = ((torch.arange(SIDE)[:, None] + torch.arange(SIDE)) % 2) * 2 - 1.0
 
 
+@pytest.fixture(autouse=True)
+def _one_thread(_seeded: None) -> None:
+    torch.set_num_threads(1)  # tensors are tiny here, and threads that wait for a busy core cost more than they help
+
+
 class ToyProblem(Problem):
     """Grey images under a chequered error. One knob takes it off; its best position is a line in the noise level."""
 
@@ -259,3 +264,57 @@ def test_an_image_that_broke_does_not_stop_the_others_learning(kind: type[Learne
     assert watched["actor_norm"] > 0
     assert watched["critic_norm"] > 0
     assert all(torch.isfinite(parameter).all() for parameter in policy.network.parameters())
+
+
+def learner_and_moments(kind: type[Learner], **more: Any) -> tuple[Any, Any]:
+    """Of a policy with two decisions."""
+    torch.manual_seed(0)
+    learner = kind(Learned(ToySolver(), 4, each=2, width=8), freeze(Denoiser()), LearnerArgs(width=8, **more), CPU)
+    generator = torch.Generator().manual_seed(0)
+    problem = toy(torch.full((16,), 0.05), generator)
+    return learner, learner.play(problem, problem.y, generator).sample(generator)
+
+
+def test_the_model_free_learner_expects_nothing_beyond_the_horizon_either() -> None:
+    learner, moments = learner_and_moments(DDPG)
+    with torch.no_grad():
+        learner.target.value.bias.copy_(torch.tensor([0.0, 1000.0]))  # of stopping, and of going on
+    first = moments._replace(t=torch.zeros_like(moments.t))
+    assert learner.update(first, 1e-3)["return"].abs() < 50  # the second decision is the last, and ends
+    learner, moments = learner_and_moments(DDPG)
+    last = moments._replace(t=torch.ones_like(moments.t))
+    onward, ending = learner.policy.network.common.bias.detach().clone()
+    learner.update(last, 1e-3)
+    assert learner.policy.network.common.bias[0] == onward  # nobody goes on after it
+    assert learner.policy.network.common.bias[1] != ending
+
+
+@pytest.mark.parametrize(("kind", "explores"), [(Mixed, False), (DDPG, True)])
+def test_only_the_model_free_learner_tries_other_parameters(kind: type[Learner], explores: bool) -> None:
+    learner, moments = learner_and_moments(kind)
+    choice = learner.policy.network(learner.policy.planes(moments.problem, moments.state, moments.t))
+    away = torch.minimum(*((moments.knobs - knobs).abs().amax((1, 2)) for knobs in (choice.onward, choice.last)))
+    assert (away.mean() > 0.02) == explores
+
+
+@pytest.mark.parametrize("kind", [Mixed, DDPG])
+def test_targets_follow(kind: type[Learner]) -> None:
+    learner, moments = learner_and_moments(kind, target_rate=1.0)
+    learner.update(moments, 1e-3)
+    pairs = [(learner.target, learner.critic)]
+    pairs += [(learner.target_actor, learner.policy.network)] if kind is DDPG else []
+    for target, network in pairs:
+        for own, other in zip(target.parameters(), network.parameters(), strict=True):
+            assert torch.allclose(own, other)
+
+
+def test_nothing_is_learnt_from_images_that_had_stopped() -> None:
+    learner, _ = learner_and_moments(Mixed)
+    generator = torch.Generator().manual_seed(0)
+    problem = toy(torch.full((16,), 0.05), generator)
+    episode = learner.play(problem, problem.y, generator)
+    alive = torch.zeros_like(episode.alive)
+    alive[0, :5] = alive[1, 3] = True
+    moments = episode._replace(alive=alive).sample(generator)
+    assert sorted(moments.t.tolist()) == [0, 0, 0, 0, 0, 1]
+    assert torch.equal(moments.truth[moments.t == 1], problem.y[3:4])

@@ -18,7 +18,10 @@ ROOT = Path(__file__).parent.parent
 BLOCKS = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
 
 
-def test_the_first_lines_run_and_print_what_they_say(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_first_lines_run_and_print_what_they_say(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
     exec(BLOCKS[0], names)
     printed = re.search(r"tensor\(\[([\d.]+)\]\)", capsys.readouterr().out)
@@ -28,6 +31,7 @@ def test_the_first_lines_run_and_print_what_they_say(capsys: pytest.CaptureFixtu
     assert float(printed[1]) == pytest.approx(float(said[1]), abs=0.02)
     exec(BLOCKS[1], names)
     assert "tensor" in capsys.readouterr().out
+    assert (tmp_path / "trace.png").exists()
 
 
 @pytest.mark.parametrize(("block", "room", "registry"), [(2, "solvers", SOLVERS), (4, "tasks", TASKS)])

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from safetensors import safe_open
 from torch import Tensor
 
 from pnpilot.denoisers.base import DENOISERS
@@ -30,6 +32,7 @@ from pnpilot.training.train_policy import PolicyArgs, train_policy
 from tests.conftest import Smoother, block_pictures
 
 CPU = torch.device("cpu")
+ROOT = Path(__file__).parent.parent
 
 
 @pytest.fixture
@@ -71,14 +74,10 @@ def test_every_solver_and_problem_trains_by_the_same_command(
     policy = Learned.find(tmp_path / "run")
     assert policy.solver.name == (solver if solver != "auto" else card["solver"])
     assert policy.denoiser == "smooth"
-    fresh = Learned(policy.solver, **card["shape"]).network.state_dict()
     torch.manual_seed(0)
-    start = Learned(policy.solver, **card["shape"]).network.state_dict()
-    assert any(
-        not torch.equal(value.half().float(), start[key].half().float())
-        for key, value in policy.network.state_dict().items()
-    ), "nothing was learnt"
-    assert fresh.keys() == start.keys()
+    start = dict(Learned(policy.solver, **card["shape"]).network.named_parameters())
+    moved = [not torch.equal(value, start[key].half().float()) for key, value in policy.network.named_parameters()]
+    assert any(moved), "nothing was learnt"
 
 
 @pytest.mark.usefixtures("smooth")
@@ -88,17 +87,18 @@ def test_the_model_free_learner_trains_by_the_same_command(images: Path, tmp_pat
     assert Learned.find(tmp_path / "run").name == "model-free"
 
 
+class Ticking(Clock):
+    """Two minutes pass whenever somebody looks: slow machines learn as much as fast ones."""
+
+    @property
+    def share(self) -> float:
+        self._start -= 120
+        return super().share
+
+
 @pytest.mark.usefixtures("smooth")
-def test_a_run_killed_at_any_moment_goes_on(images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_was_interrupted_goes_on(images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real, calls = Mixed.update, []
-
-    class Ticking(Clock):
-        """Two minutes pass whenever somebody looks: slow machines learn as much as fast ones."""
-
-        @property
-        def share(self) -> float:
-            self._start -= 120
-            return super().share
 
     def interrupted(self: Mixed, *args: Any) -> dict[str, Tensor]:
         calls.append(1)
@@ -118,6 +118,57 @@ def test_a_run_killed_at_any_moment_goes_on(images: Path, tmp_path: Path, monkey
         train_policy(arguments(images, minutes=12), tmp_path / "run", device=CPU)
 
 
+KILLED = """
+import sys
+from pathlib import Path
+import torch
+from pnpilot.denoisers.base import DENOISERS
+from pnpilot.training.train_policy import train_policy
+from tests.conftest import Smoother
+from tests.test_train_policy import arguments
+DENOISERS.names()
+DENOISERS._entries["smooth"] = type("Smooth", (Smoother,), {"name": "smooth"})
+args = arguments(Path(sys.argv[1]), minutes=600)
+train_policy(args, Path(sys.argv[2]), device=torch.device("cpu"), save_every=0.0)
+"""
+
+
+@pytest.mark.usefixtures("smooth")
+def test_a_run_that_was_killed_goes_on_where_it_was(
+    images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, checkpoint = tmp_path / "run", tmp_path / "run" / "checkpoint.safetensors"
+    process = subprocess.Popen([sys.executable, "-c", KILLED, str(images), str(run)], cwd=ROOT)
+    deadline = time.monotonic() + 120
+    while not checkpoint.exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.kill()
+    process.wait()
+    with safe_open(checkpoint, framework="pt") as file:
+        kept = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 (not a dict)
+        episodes = json.loads(file.metadata()["progress"])["episodes"]
+    assert episodes >= 1
+    seen: dict[str, Any] = {}
+
+    def update(self: Mixed, *_: Any) -> dict[str, Tensor]:
+        seen.setdefault("actor", {f"actor/{key}": value for key, value in self.policy.network.state_dict().items()})
+        seen.setdefault("critic", {f"critic/{key}": value for key, value in self.critic.state_dict().items()})
+        return {"critic_loss": torch.zeros(())}
+
+    def simulations(*args: Any, **more: Any) -> Simulations:
+        seen.update(more)
+        return Simulations(*args, **more)
+
+    monkeypatch.setattr(Mixed, "update", update)
+    monkeypatch.setattr(module, "Simulations", simulations)
+    monkeypatch.setattr(module, "Clock", type("Hours", (Clock,), {"share": property(lambda _: float("actor" in seen))}))
+    card = train_policy(arguments(images, minutes=600), run, device=CPU)
+    assert card["episodes"] == episodes + 1
+    assert seen["first"] == episodes
+    for part in ("actor", "critic"):
+        assert all(torch.equal(value, kept[key]) for key, value in seen[part].items())
+
+
 @pytest.mark.usefixtures("smooth")
 def test_metrics_are_on_disk_while_it_learns(images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from pnpilot.training.progress import ProgressLine
@@ -128,10 +179,23 @@ def test_metrics_are_on_disk_while_it_learns(images: Path, tmp_path: Path, monke
             self.interval = 0.0
 
     monkeypatch.setattr(module, "ProgressLine", Eager)
-    train_policy(arguments(images), tmp_path / "run", device=CPU, save_every=0.0)
+    monkeypatch.setattr(module, "Clock", Ticking)
+    monkeypatch.setattr(module, "EXAM_SHARE", 1e9)  # as often as it is saved
+    card = train_policy(arguments(images, minutes=5), tmp_path / "run", device=CPU, save_every=0.0)
     records = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
     assert {"gain", "decisions", "critic_loss", "stop_loss", "return"} <= records[0].keys()
-    assert any("held_out" in record for record in records)
+    exams = [record for record in records if "held_out" in record]
+    assert len(exams) == card["episodes"] + 1
+    assert exams[-1]["held_out"] == card["held_out"]
+
+
+@pytest.mark.usefixtures("smooth")
+def test_exams_do_not_eat_the_budget(images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "Clock", Ticking)
+    monkeypatch.setattr(module, "EXAM_SHARE", 1e-9)
+    train_policy(arguments(images, minutes=5), tmp_path / "run", device=CPU, save_every=0.0)
+    records = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    assert sum("held_out" in record for record in records) == 1  # the last, when all is done
 
 
 @pytest.mark.usefixtures("smooth")
@@ -147,7 +211,8 @@ def test_what_cannot_work_is_refused_before_training(
 
     refused(Incompatible, "'blunt' has no gradient", denoiser="blunt")
     refused(Incompatible, "needs prox", task="tomography", solver="hqs")
-    refused(BadInput, "unknown method 'guess'", method="guess")
+    refused(BadInput, "unknown method 'guess'; known: learned, model-free", method="guess")
+    refused(BadInput, "unknown observation 'stars'; known: watched", observation="stars")
     refused(Incompatible, "'paper' has 14 to 29 channels", task="phase", observation="paper")
     refused(BadInput, "at least 4096×4096", size=4096)
     monkeypatch.setattr("shutil.disk_usage", lambda _: type("Usage", (), {"free": 1_000_000})())
@@ -191,6 +256,12 @@ def test_every_fourth_batch_has_images_of_twice_the_size(side: int, shapes: set[
     assert sum(size == 64 for _, size in found) == (2 if side == 64 else 0)
 
 
+def test_large_seeds_are_seeds_too(images: Path) -> None:
+    pictures = [np.asarray(Image.open(path)) for path in sorted(images.iterdir())]
+    drawn = [Simulations(build_task("csmri"), pictures, 2, 32, seed, first=0).number(0)[1] for seed in (0, 2**31)]
+    assert not torch.equal(*drawn)
+
+
 def test_two_processes_train_one_policy(images: Path, tmp_path: Path) -> None:
     """Under torchrun, through the real command."""
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
@@ -205,18 +276,35 @@ def test_two_processes_train_one_policy(images: Path, tmp_path: Path) -> None:
     assert Learned.find(tmp_path / "run").network is not None
 
 
+SHARED = """
+import torch
+from pnpilot.denoisers import Denoiser
+from pnpilot.denoisers.base import freeze
+from pnpilot.policies.learned import Learned
+from pnpilot.training.learner import LearnerArgs
+from pnpilot.training.mixed import Mixed
+from pnpilot.training.parallel import processes
+from tests.test_learners import CPU, ToySolver, toy
+
+with processes(CPU) as (rank, count, device):
+    torch.manual_seed(0)
+    learner = Mixed(Learned(ToySolver(), 4, each=2, width=8), freeze(Denoiser()), LearnerArgs(width=8), device)
+    generator = torch.Generator().manual_seed(rank)
+    problem = toy(torch.full((4,), 0.02 + 0.08 * rank), generator)
+    learner.update(learner.play(problem, problem.y, generator).sample(generator), 1e-3)
+    for network in (learner.policy.network, learner.critic):
+        own = torch.cat([parameter.detach().flatten() for parameter in network.parameters()])
+        all_of_them = [torch.empty_like(own) for _ in range(count)]
+        torch.distributed.all_gather(all_of_them, own)
+        assert count == 2 and torch.equal(*all_of_them)
+"""
+
+
 def test_processes_share_their_gradients(tmp_path: Path) -> None:
     """Two processes with different data end with the same weights."""
     script = tmp_path / "share.py"
-    script.write_text(
-        "import sys, torch\n"
-        "from pnpilot.training.parallel import average_gradients, processes\n"
-        "with processes(torch.device('cpu')) as (rank, count, device):\n"
-        "    weight = torch.nn.Parameter(torch.zeros(3))\n"
-        "    weight.grad = torch.full((3,), float(1 + 2 * rank))\n"
-        "    average_gradients([weight])\n"
-        "    assert weight.grad.tolist() == [2.0, 2.0, 2.0], weight.grad\n"
-    )
+    script.write_text(SHARED)
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(script)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment)
     assert done.returncode == 0, done.stderr[-2000:]

@@ -71,15 +71,8 @@ class PnPilot(Reconstructor):
         self.solver = solver
         if isinstance(policy, Policy) and solver not in ("auto", policy.solver.name):
             raise Incompatible(f"the policy was made for the solver {policy.solver.name!r}, not for {solver!r}")
-        if isinstance(policy, Learned) and policy.denoiser != self.denoiser.name:
-            raise Incompatible(
-                f"the policy was trained with the denoiser {policy.denoiser!r}, not with {self.denoiser.name!r}"
-            )
-        if isinstance(policy, Learned) and policy.trained_with not in (None, self.denoiser.sha256):
-            raise Incompatible(
-                f"the policy was trained with other weights of the denoiser {policy.denoiser!r}: sha256 "
-                f"{policy.trained_with}, these are {self.denoiser.sha256}; pass the folder with those as weights"
-            )
+        if isinstance(policy, Learned) and (objection := policy.objection(self.denoiser)):
+            raise Incompatible(objection)
         self.network = policy.network if isinstance(policy, Policy) else None  # so that it moves with the model
         self._plan_for(frozenset({"prox", "grad", "linear"}))  # unknown names fail here, not at the first image
         try:
@@ -92,16 +85,18 @@ class PnPilot(Reconstructor):
         cls,
         name: str | Path,
         solver: str = "auto",
+        denoiser: str | Denoiser | torch.nn.Module | None = None,
         **options: Any,
     ) -> PnPilot:
         """A model with a learned policy: nothing to set.
 
         `name` is a task ("csmri", "phase"), or a folder that `pnpilot train policy` wrote; `solver` chooses among
-        several policies for a task. Other options are those of the class: the device, hints about the images, and the
-        weights of the denoiser if the policy was trained with other ones than the shipped.
+        several policies for a task. The denoiser is the one that the policy was trained with; any other is refused.
+        Other options are those of the class: the device, hints about the images, and the weights of the denoiser if
+        the policy was trained with other ones than the shipped.
         """
         policy = Learned.find(name, solver)
-        return cls(policy.denoiser, policy=policy, **options)
+        return cls(policy.denoiser if denoiser is None else denoiser, policy=policy, **options)
 
     def forward(self, y: Tensor, physics: Physics, **_: Any) -> Tensor:
         """The image."""

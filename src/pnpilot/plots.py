@@ -31,7 +31,7 @@ LABELS = {
 }
 
 
-def compare_images(path: Path, truth: Tensor, images: Mapping[str, Tensor], captions: Mapping[str, str]) -> None:
+def compare_images(path: str | Path, truth: Tensor, images: Mapping[str, Tensor], captions: Mapping[str, str]) -> None:
     """Reconstructions in a row, and under each its error map; all tensors (H, W) in [0, 1]."""
     from matplotlib.figure import Figure
 
@@ -45,13 +45,13 @@ def compare_images(path: Path, truth: Tensor, images: Mapping[str, Tensor], capt
     shown = None
     for column, (name, image) in enumerate(columns.items()):
         top, bottom = axes[:, column]
-        top.imshow(image.clamp(0, 1), cmap="gray", vmin=0, vmax=1, interpolation="nearest")
+        top.imshow(image.clamp(0, 1).numpy(), cmap="gray", vmin=0, vmax=1, interpolation="nearest")
         top.set_title(f"{name}\n{captions.get(name, '')}", fontsize=10)
         if name == "truth":
             bottom.text(0.5, 0.5, "absolute error", ha="center", va="center", fontsize=10)
         else:
             shown = bottom.imshow(
-                (image - truth).abs(), cmap="magma", vmin=0, vmax=ERROR_RANGE, interpolation="nearest"
+                (image - truth).abs().numpy(), cmap="magma", vmin=0, vmax=ERROR_RANGE, interpolation="nearest"
             )
         top.axis("off")
         bottom.axis("off")
@@ -60,7 +60,7 @@ def compare_images(path: Path, truth: Tensor, images: Mapping[str, Tensor], capt
     _save(figure, path)
 
 
-def plot_traces(path: Path, traces: Mapping[str, Mapping[str, Any]]) -> None:
+def plot_traces(path: str | Path, traces: Mapping[str, Mapping[str, Any]]) -> None:
     """What was chosen over the iterations, one line per trace; their solver must be the same.
 
     A trace is a record of `Reconstruction.trace`; with a list "psnr", one value per decision, that is drawn as well.
@@ -94,7 +94,7 @@ def plot_traces(path: Path, traces: Mapping[str, Mapping[str, Any]]) -> None:
     _save(figure, path)
 
 
-def plot_strength(path: Path, found: Strength, names: Sequence[str], title: str) -> None:
+def plot_strength(path: str | Path, found: Strength, names: Sequence[str], title: str) -> None:
     """PSNR over a constant denoising strength for several images, and where a policy ended."""
     from matplotlib.figure import Figure
 
@@ -128,7 +128,7 @@ def _label(axis: Axis) -> None:
     axis.set_minor_formatter("{x:g}")
 
 
-def _save(figure: Figure, path: Path) -> None:
+def _save(figure: Figure, path: str | Path) -> None:
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=130)
-    write_atomically(path, buffer.getvalue())
+    write_atomically(Path(path), buffer.getvalue())

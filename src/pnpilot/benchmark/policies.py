@@ -17,7 +17,7 @@ from ..denoisers import Denoiser
 from ..errors import Incompatible, UnknownName
 from ..metrics import psnr, ssim
 from ..policies import POLICIES, Policy, build_policy
-from ..policies.learned import Learned, policy_name
+from ..policies.learned import Learned, ModelFree, policy_name
 from ..policies.oracle import Oracle, Surface
 from ..problem import Hints, Problem
 from ..reconstruct import check_fit, rollout
@@ -59,11 +59,14 @@ def learned_policies(bench: Bench, folders: Sequence[Path]) -> dict[str, Learned
                 "the policy in {} was trained for task {!r}, solver {!r} and denoiser {!r}, ".format(folder, *made_for)
                 + "not for {!r}, {!r} and {!r}".format(*wanted)
             )
-        found[policy.name if policy.name not in found else folder.name] = policy
-    if Learned.name not in found and has_weights(policy_name(Learned.name, task, solver)):
-        policy = Learned.find(task, solver)
-        if policy.denoiser == denoiser.name:
-            found[policy.name] = policy
+        if objection := policy.objection(denoiser):
+            raise Incompatible(f"{folder}: {objection}")
+        found[next(name for name in (policy.name, folder.name, str(folder)) if name not in found)] = policy
+    for name in (ModelFree.name, Learned.name):
+        if name not in found and has_weights(shipped := policy_name(name, task, solver)):
+            policy = Learned.load(shipped)
+            if not policy.objection(denoiser):
+                found[name] = policy
     for policy in found.values():
         policy.network.to(denoiser.device)
     return found

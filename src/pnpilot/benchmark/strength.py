@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import torch
@@ -14,7 +15,8 @@ from ..policies.oracle import Surface
 from ..reconstruct import rollout
 from ..tasks import Setting, Task, simulated
 
-POINTS = 15
+POINTS, CLOSER = 15, 9
+"""Strengths over the whole range, and once more around the optima."""
 
 
 class Strength(NamedTuple):
@@ -36,12 +38,20 @@ def measure_strength(
 ) -> Strength:
     """Try constant strengths with the solver's other parameters at their defaults; then run the policy."""
     problem, solver = simulated(task, truth, setting, seed), policy.solver
-    limits = solver.params["sigma"]
-    sigma = torch.logspace(torch.tensor(3 / 255).log10(), torch.tensor(limits.high).log10(), POINTS)
     others = [parameter.default for name, parameter in list(solver.params.items())[:2] if name != "sigma"]
-    points = torch.stack([sigma, *(torch.full_like(sigma, value) for value in others)], 1).log()
     surface = Surface(problem, solver, denoiser, truth, batch=batch)
-    curves = surface.curves(points[:, None].expand(-1, len(problem), -1))[..., -1]
+
+    def scores(sigma: Tensor) -> Tensor:
+        points = torch.stack([sigma, *(torch.full_like(sigma, value) for value in others)], 1).log()
+        return surface.curves(points[:, None].expand(-1, len(problem), -1))[..., -1].cpu()
+
+    sigma = torch.linspace(math.log(3 / 255), math.log(solver.params["sigma"].high), POINTS).exp()
+    curves = scores(sigma)
+    best = curves.argmax(0)
+    low, high = sigma[(best.min() - 1).clamp_min(0)], sigma[(best.max() + 1).clamp_max(POINTS - 1)]
+    closer = torch.linspace(low.log(), high.log(), CLOSER + 2).exp()[1:-1]
+    order = torch.cat([sigma, closer]).argsort()
+    sigma, curves = torch.cat([sigma, closer])[order], torch.cat([curves, scores(closer)])[order]
     total, count = torch.zeros(len(problem)), torch.zeros(len(problem))
     for step in rollout(problem, solver, denoiser, policy):
         ran = step.ran.cpu()

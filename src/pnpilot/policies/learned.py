@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..denoisers.base import freeze
+from ..denoisers.base import Denoiser, freeze
 from ..errors import BadWeights, Incompatible, UnknownName, require
 from ..problem import Problem
 from ..solvers import Solver, build_solver
@@ -65,6 +65,17 @@ class Learned(Policy):
         """What the network sees of states after t decisions (B,)."""
         return self.observe(problem, self.solver, state, t / self.decisions)
 
+    def objection(self, denoiser: Denoiser) -> str | None:
+        """What speaks against using it with this denoiser."""
+        if denoiser.name != self.denoiser:
+            return f"the policy was trained with the denoiser {self.denoiser!r}, not with {denoiser.name!r}"
+        if self.trained_with not in (None, denoiser.sha256):
+            return (
+                f"the policy was trained with other weights of the denoiser {self.denoiser!r}: sha256 "
+                f"{self.trained_with}, these are {denoiser.sha256}; pass the folder with those as weights"
+            )
+        return None
+
     @classmethod
     def find(cls, name: str | Path, solver: str = "auto") -> Learned:
         """The policy for a task among the shipped ones, or the one in a folder that training wrote."""
@@ -73,7 +84,7 @@ class Learned(Policy):
             return cls.read(Path(name), solver)
         fitting = [own for task, own in known if task == name and solver in ("auto", own)]
         if not fitting:
-            wanted = f"{name!r}" if solver == "auto" else f"{name!r} with the solver {solver!r}"
+            wanted = f"'{name}'" if solver == "auto" else f"'{name}' with the solver {solver!r}"
             have = ", ".join(f"{task} ({own})" for task, own in known) or "none"
             raise UnknownName(f"no policy for {wanted} ships, and there is no such folder; policies that ship: {have}")
         return cls.load(policy_name(cls.name, str(name), sorted(fitting, key=PREFERRED.index)[0]))
@@ -81,6 +92,8 @@ class Learned(Policy):
     @classmethod
     def read(cls, folder: Path, solver: str = "auto") -> Learned:
         """The policy in a folder that training wrote."""
+        if not folder.is_dir():
+            raise BadWeights(f"there is no folder {folder}")
         cards = sorted(path.stem for path in folder.glob("*-*.json"))
         if len(cards) != 1:
             raise BadWeights(f"{folder} holds {len(cards)} policies; a folder of `pnpilot train policy` holds one")

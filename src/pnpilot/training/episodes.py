@@ -40,7 +40,7 @@ class Simulations(IterableDataset[Any]):
 
     def number(self, number: int) -> tuple[Problem, Tensor]:
         """The batch of that number."""
-        seed = 1_000_003 * (self.seed + 1) + number
+        seed = (1_000_003 * (self.seed + 1) + number) % 2**40  # room for what seeds are multiplied with further on
         generator = torch.Generator().manual_seed(seed)
         count, patches = self.rounds[number % len(self.rounds)]
         truth = augmented(patches.sample(count, generator), generator)

@@ -30,6 +30,7 @@ class Exam:
         varied = augmented(photographs, torch.Generator().manual_seed(1))
         self.truth = torch.cat([photographs, varied]).to(device)
         self.problems = [simulated(task, self.truth, setting, seed=1) for setting in task.settings]
+        self.runs = len(self.truth) * len(self.problems)
 
     @torch.no_grad()
     def take(self, policy: Learned, denoiser: Denoiser) -> dict[str, dict[str, float]]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ import torch
 from torch import Tensor
 
 from ..denoisers import Denoiser, build_denoiser
-from ..errors import BadInput, Incompatible, require
+from ..errors import Incompatible, require
 from ..io.files import writable_folder
 from ..policies._observe import OBSERVATIONS
 from ..policies.base import POLICIES
@@ -43,6 +42,8 @@ from .replay import Replay
 
 LEARNERS: dict[str, type[Learner]] = {"learned": Mixed, "model-free": DDPG}
 """Learners by the method that their weights are called after."""
+EXAM_SHARE = 0.05
+"""Of the time, exams may take so much: on a GPU they are quick, on a CPU there may be none before the end."""
 
 
 @dataclass
@@ -82,48 +83,49 @@ def train_policy(
     own episodes.
     """
     task, denoiser = build_task(args.task), build_denoiser(args.denoiser, weights=weights)
+    torch.manual_seed(args.seed)
+    policy = _new_policy(args, task, denoiser)
     writable_folder(out, needed=500_000_000)
     training, validation = read_split(Path(args.data), args.held_out, args.seed)
     with processes(device) as (rank, count, device):
         denoiser.to(device)
         exam = Exam(task, validation, args.size, device)
-        torch.manual_seed(args.seed)
-        policy = _new_policy(args, task, exam.problems[0], denoiser)
+        torch.manual_seed(args.seed + 1)  # whatever was drawn until here
         learner = LEARNERS[args.method](policy, denoiser, args.learner, device)
         return _run(args, out, learner, exam, training, rank, count, save_every)
 
 
-def _samples(task: Task) -> Iterator[Problem]:
+def _samples(task: Task) -> list[Problem]:
     """A few small problems as they are drawn in training."""
     image = torch.rand(1, 1, 32, 32, generator=torch.Generator().manual_seed(0))
-    for seed in range(8):
-        yield simulated(task, image, task.draw(1, torch.Generator().manual_seed(seed)), seed)
+    draws = [task.draw(1, torch.Generator().manual_seed(seed)) for seed in range(8)]
+    return [simulated(task, image, settings, seed) for seed, settings in enumerate(draws)]
 
 
-def _new_policy(args: PolicyArgs, task: Task, problem: Problem, denoiser: Denoiser) -> Learned:
+def _new_policy(args: PolicyArgs, task: Task, denoiser: Denoiser) -> Learned:
     """The untrained policy, after a look at whether its parts fit together."""
-    solver = build_solver(args.solver, problem.offers)
-    check_fit(problem, solver)
-    if args.method not in LEARNERS or args.observation not in OBSERVATIONS:
-        known = f"methods: {', '.join(LEARNERS)}; observations: {', '.join(OBSERVATIONS)}"
-        raise BadInput(f"unknown method {args.method!r} or observation {args.observation!r}; {known}")
+    for kind, name, known in (("method", args.method, LEARNERS), ("observation", args.observation, OBSERVATIONS)):
+        require(name in known, f"unknown {kind} {name!r}; known: {', '.join(known)}")
+    width = args.learner.width
+    require(width % 8 == 0, f"the width of the encoder must be a multiple of 8, got {width}")
     if not denoiser.differentiable:
         raise Incompatible(
             f"a policy learns through its denoiser, and {denoiser.name!r} has no gradient: choose another one"
         )
-    width = args.learner.width
-    require(width % 8 == 0, f"the width of the encoder must be a multiple of 8, got {width}")
+    problems = _samples(task)
+    solver = build_solver(args.solver, problems[0].offers)
+    check_fit(problems[0], solver)
     observe = OBSERVATIONS[args.observation]
-    counts = {observe(one, solver, solver.init(one), one.units.peak).shape[1] for one in (problem, *_samples(task))}
+    counts = {observe(problem, solver, solver.init(problem), torch.zeros(1)).shape[1] for problem in problems}
     if len(counts) > 1:
         raise Incompatible(
             f"the observation {args.observation!r} has {min(counts)} to {max(counts)} channels for {args.task!r}, "
             "depending on what is drawn in training: choose another observation"
         )
     (channels,) = counts
-    kind = POLICIES[args.method]
-    assert issubclass(kind, Learned)
-    return kind(solver, **_shape(args, channels))
+    chosen = POLICIES[args.method]
+    assert issubclass(chosen, Learned)
+    return chosen(solver, **_shape(args, channels))
 
 
 def _shape(args: PolicyArgs, channels: int) -> dict[str, Any]:
@@ -175,12 +177,14 @@ def _run(
         problems = Problems(simulations, device)
         torch.backends.cudnn.benchmark = True  # batches have one or two shapes
         clock = Clock(args.minutes, spent)
-        saved = reported = time.monotonic()
+        saved = examined = reported = time.monotonic()
         watched: dict[str, Tensor] = {}
         try:
             while (share := agreed(clock.share, device)) < 1:
                 problem, truth = next(problems)
+                began = time.monotonic()
                 episode = learner.play(problem, truth, generator)
+                exam_takes = (time.monotonic() - began) * exam.runs / len(truth)
                 replay.add(episode)
                 rate = args.learner.rate * cosine(share, episodes, args.warmup)
                 for _ in range(args.updates):
@@ -198,9 +202,11 @@ def _run(
                 if rank == 0 and now - saved > save_every:
                     save()
                     saved = now
+                if rank == 0 and now - examined > max(save_every, exam_takes / EXAM_SHARE):
                     scores = exam.take(policy, learner.denoiser)
                     _append(metrics, {"episode": episodes, "seconds": round(clock.spent, 1), "held_out": scores})
                     line.say(f"episode {episodes}: held out {_words(scores)}")
+                    examined = time.monotonic()
         except KeyboardInterrupt:
             save()
             line.say(f"stopped at episode {episodes}; the same command goes on from {checkpoint}")
@@ -211,6 +217,7 @@ def _run(
         card = _card(args, learner, device, count, len(training), episodes, clock.spent)
         if rank == 0:
             card["held_out"] = exam.take(policy, learner.denoiser)
+            _append(metrics, {"episode": episodes, "seconds": round(clock.spent, 1), "held_out": card["held_out"]})
             path = save_weights(policy.network, policy_name(args.method, args.task, policy.solver.name), out, card)
             line.say(f"{episodes} episodes: held out {_words(card['held_out'])}; weights in {path}")
     return card
