@@ -9,12 +9,14 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from pnpilot.benchmark.policies import Bench, bench_policies
+from pnpilot.benchmark.policies import Bench, bench_policies, learned_policies
 from pnpilot.benchmark.results import Results
-from pnpilot.denoisers import Denoiser
+from pnpilot.denoisers import Denoiser, build_denoiser
+from pnpilot.errors import Incompatible
 from pnpilot.tasks.csmri import CSMRI
 
 from .conftest import phantom
+from .test_learned import saved_policy
 
 
 def test_searched_rows_say_what_was_found(smoother: Denoiser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -36,3 +38,21 @@ def test_searched_rows_say_what_was_found(smoother: Denoiser, tmp_path: Path, mo
     for image in found["oracle"] + found["oracle*"]:
         assert 3 / 255 - 1e-4 <= image["sigma"] <= 70 / 255 + 1e-4
         assert 1e-3 <= image["mu"] <= 1.0
+
+
+def test_learned_rows_are_those_that_ship_and_those_in_folders(tmp_path: Path) -> None:
+    bench = Bench(CSMRI(), "auto", build_denoiser("compact"))
+    assert list(learned_policies(bench, [])) == ["model-free", "learned"]
+    folders = [saved_policy(tmp_path / name / "run") for name in ("one", "two", "three")]
+    found = learned_policies(bench, folders)
+    assert list(found) == ["learned", "run", str(folders[2]), "model-free"]
+    assert learned_policies(Bench(CSMRI(), "amp", bench.denoiser), []) == {}
+
+
+def test_no_learned_row_with_other_weights_of_its_denoiser(tmp_path: Path) -> None:
+    denoiser = build_denoiser("compact")
+    denoiser.sha256 = "another"
+    bench = Bench(CSMRI(), "auto", denoiser)
+    assert learned_policies(bench, []) == {}
+    with pytest.raises(Incompatible, match="other weights of the denoiser 'compact'"):
+        learned_policies(bench, [saved_policy(tmp_path / "run", denoiser_sha256="abc")])

@@ -91,7 +91,7 @@ def saved_policy(folder: Path, **changes: Any) -> Path:
     torch.manual_seed(0)
     shape: dict[str, Any] = {"iterations": 6, "each": 2, "width": 8, "observation": "universal", "channels": 6}
     card = {"method": "learned", "task": "csmri", "solver": "admm", "denoiser": "compact", "shape": shape, **changes}
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     save_weights(Learned(build_solver("admm"), **shape).network, "learned-csmri-admm", folder, card)
     return folder
 
