@@ -194,12 +194,21 @@ def test_bench_strength_draws_a_picture(data: Path, tmp_path: Path) -> None:
 def test_ctrl_c_keeps_finished_rows(data: Path, tmp_path: Path) -> None:
     file = tmp_path / "p.json"
     command = [*COMMAND, "bench", "policies", "--data", str(data), "--dataset", "medical4", "--json", str(file)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + 120
-    while not file.exists() and time.monotonic() < deadline:
-        time.sleep(0.1)
-    process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
+    process = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a background job ignores it
+    )
+    try:
+        deadline = time.monotonic() + 120
+        while not file.exists() and time.monotonic() < deadline:
+            time.sleep(0.1)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    finally:
+        process.kill()
     assert process.returncode == 130
     assert "pnpilot: stopped; finished rows are kept" in errors
     assert "Traceback" not in errors

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import statistics
 import time
 from pathlib import Path
 
@@ -44,12 +43,13 @@ def test_prox_is_faster_than_deepinv() -> None:
 
     calls = {"ours": lambda: problem.prox(v, mu), "theirs": lambda: physics.prox_l2(pair, y, gamma=gamma)}
     times: dict[str, list[float]] = {name: [] for name in calls}
+    torch.set_num_threads(1)  # two that wait for a busy core would time the machine
     for _ in range(25):  # in turn, so that a busy moment of the machine hits both
         for name, call in calls.items():
             start = time.perf_counter()
             call()
             times[name].append(time.perf_counter() - start)
-    assert statistics.median(times["ours"]) < statistics.median(times["theirs"])
+    assert min(times["ours"]) < min(times["theirs"])
 
 
 @pytest.mark.parametrize("size", [(16, 16), (15, 22)])
