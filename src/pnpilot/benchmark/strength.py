@@ -15,7 +15,7 @@ from ..policies.oracle import Surface
 from ..reconstruct import rollout
 from ..tasks import Setting, Task, simulated
 
-POINTS, CLOSER = 15, 9
+POINTS, CLOSER = 10, 8
 """Strengths over the whole range, and once more around the optima."""
 
 
