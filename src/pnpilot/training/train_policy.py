@@ -178,13 +178,14 @@ def _run(
         torch.backends.cudnn.benchmark = True  # batches have one or two shapes
         clock = Clock(args.minutes, spent)
         saved = examined = reported = time.monotonic()
+        took = 0.0  # by the latest exam
         watched: dict[str, Tensor] = {}
         try:
             while (share := agreed(clock.share, device)) < 1:
                 problem, truth = next(problems)
                 began = time.monotonic()
                 episode = learner.play(problem, truth, generator)
-                exam_takes = (time.monotonic() - began) * exam.runs / len(truth)
+                exam_takes = max(took, (time.monotonic() - began) * exam.runs / len(truth))
                 replay.add(episode)
                 rate = args.learner.rate * cosine(share, episodes, args.warmup)
                 for _ in range(args.updates):
@@ -207,6 +208,7 @@ def _run(
                     _append(metrics, {"episode": episodes, "seconds": round(clock.spent, 1), "held_out": scores})
                     line.say(f"episode {episodes}: held out {_words(scores)}")
                     examined = time.monotonic()
+                    took = examined - now
         except KeyboardInterrupt:
             save()
             line.say(f"stopped at episode {episodes}; the same command goes on from {checkpoint}")
