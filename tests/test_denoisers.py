@@ -9,6 +9,7 @@ from pnpilot.benchmark.denoising import complexity
 from pnpilot.denoisers import DENOISERS, Denoiser, build_denoiser
 from pnpilot.denoisers.base import freeze
 from pnpilot.denoisers.deepinv import DeepinvDenoiser
+from pnpilot.denoisers.dncnn import DnCNN
 from pnpilot.errors import BadInput, UnknownName
 from pnpilot.io.scans import example_brain
 from pnpilot.metrics import psnr
@@ -64,11 +65,55 @@ def test_bad_input(denoiser: Denoiser) -> None:
         denoiser(torch.rand(2, 1, 8, 8), torch.ones(3))
 
 
-@pytest.mark.parametrize(("name", "parameters", "gflop"), [("compact", 7_764_032, 8.431), ("unet", 11_773_857, 9.684)])
+@pytest.mark.parametrize(
+    ("name", "parameters", "gflop"),
+    [
+        ("compact", 7_764_032, 8.431),
+        ("dncnn", 666_497, 21.800),
+        ("memnet", 2_906_048, 94.680),
+        ("unet", 11_773_857, 9.684),
+    ],
+)
 def test_size_and_cost(name: str, parameters: int, gflop: float) -> None:
     denoiser = DENOISERS[name]()
     assert sum(parameter.numel() for parameter in denoiser.parameters()) == parameters
     assert complexity(denoiser)["gflop"] == pytest.approx(gflop, abs=1e-2)
+
+
+@pytest.mark.parametrize("name", ["compact", "dncnn", "memnet", "unet"])
+def test_the_image_is_not_rounded_under_autocast(name: str) -> None:
+    """Two images that are one in bf16 lead to different residuals: the first layer sees more of them."""
+    denoiser = freeze(DENOISERS[name]())
+    x, sigma = torch.full((1, 1, 32, 32), 0.75), torch.full((1, 1, 1, 1), 0.1)
+    seen: list[torch.Tensor] = []
+    first = next(layer for layer in denoiser.modules() if isinstance(layer, torch.nn.Conv2d))
+    first.register_forward_hook(lambda _layer, _inputs, output: seen.append(output))
+    with torch.autocast("cpu", torch.bfloat16):
+        for image in (x, x + 2**-11):
+            denoiser.residual(image, sigma)
+    assert all(output.dtype == torch.float32 for output in seen)
+    assert not torch.equal(*seen)
+
+
+def test_memnet_stays_in_half_precision_after_the_first_layer() -> None:
+    """Or the concatenations of a batch of training would not fit on a GPU."""
+    denoiser = freeze(DENOISERS["memnet"]())
+    kinds: set[torch.dtype] = set()
+    for layer in denoiser.modules():
+        if isinstance(layer, torch.nn.BatchNorm2d):
+            layer.register_forward_hook(lambda _layer, inputs, _output: kinds.add(inputs[0].dtype))
+    with torch.autocast("cpu", torch.bfloat16):
+        denoiser(torch.rand(1, 1, 16, 16), 0.1)
+    assert kinds == {torch.bfloat16}
+
+
+def test_dncnn_starts_with_a_signal_at_its_end() -> None:
+    """With torch's own initial weights 20 layers leave none, and nothing is learnt for hundreds of steps."""
+    denoiser = DnCNN()
+    seen: list[torch.Tensor] = []
+    denoiser.outlet.register_forward_hook(lambda _layer, inputs, _output: seen.append(inputs[0]))
+    denoiser(phantom(32, 32), 0.1)
+    assert 0.02 < seen[0].std((2, 3)).mean() < 2
 
 
 def test_compact_scales_with_image_and_noise() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,12 +15,15 @@ from PIL import Image
 from pnpilot.denoisers import build_denoiser
 from pnpilot.denoisers.base import DENOISERS, Denoiser, freeze
 from pnpilot.denoisers.compact import Compact
+from pnpilot.denoisers.memnet import MemNet
 from pnpilot.errors import BadInput, BadWeights
 from pnpilot.metrics import psnr
+from pnpilot.training import supervised
 from pnpilot.training import train_denoiser as module
 from pnpilot.training.checkpoint import load_checkpoint, save_checkpoint
 from pnpilot.training.clock import Clock, cosine
 from pnpilot.training.patches import PatchSource
+from pnpilot.training.supervised import Supervised
 from pnpilot.training.train_denoiser import DenoiserArgs, train_denoiser
 from pnpilot.weights import has_weights, load_weights, save_weights
 from tests.conftest import block_pictures, phantom
@@ -58,7 +62,7 @@ CPU = torch.device("cpu")
 
 @pytest.mark.usefixtures("small")
 def test_it_learns_and_ships_what_it_learnt(images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "Clock", StepClock)
+    monkeypatch.setattr(supervised, "Clock", StepClock)
     test = tmp_path / "test"
     test.mkdir()
     (test / "tiny").symlink_to(images)
@@ -75,7 +79,7 @@ def test_it_learns_and_ships_what_it_learnt(images: Path, tmp_path: Path, monkey
 
 @pytest.mark.usefixtures("small")
 def test_a_stopped_run_goes_on(images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real_update, calls = module._update, []
+    real_update, calls = Supervised._update, []
 
     def interrupted(*args: object) -> torch.Tensor:
         calls.append(1)
@@ -83,7 +87,7 @@ def test_a_stopped_run_goes_on(images: Path, tmp_path: Path, monkeypatch: pytest
             raise KeyboardInterrupt
         return real_update(*args)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(module, "_update", interrupted)
+    monkeypatch.setattr(Supervised, "_update", interrupted)
     with pytest.raises(KeyboardInterrupt):
         train_denoiser(arguments(images, 0.05), tmp_path / "out", device=CPU)
     assert (tmp_path / "out" / "checkpoint.safetensors").is_file()
@@ -96,16 +100,75 @@ def test_a_stopped_run_goes_on(images: Path, tmp_path: Path, monkeypatch: pytest
         train_denoiser(replace(arguments(images, 0.05), name="unet"), tmp_path / "out", device=CPU)
 
 
-@pytest.mark.parametrize("name", ["compact", "unet"])
-def test_both_networks_learn_to_denoise_one_batch(name: str, images: Path) -> None:
+def test_normalisation_is_saved_with_its_statistics(
+    images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a run that is stopped and goes on: the statistics belong to the average, the counter to all steps."""
+    averages: list[Denoiser] = []
+    real_update, calls = Supervised._update, []
+
+    def interrupted(*args: object) -> torch.Tensor:
+        calls.append(1)
+        if len(calls) == 4:
+            raise KeyboardInterrupt
+        return real_update(*args)  # type: ignore[arg-type]
+
+    def watched(network: Denoiser, *others: Any) -> Path:
+        averages.append(network)
+        return save_weights(network, *others)
+
+    monkeypatch.setitem(DENOISERS._entries, "memnet", lambda: MemNet(2, 2, 8))
+    monkeypatch.setattr(supervised, "Clock", StepClock)
+    monkeypatch.setattr(StepClock, "reads", 540)
+    monkeypatch.setattr(Supervised, "_update", interrupted)
+    monkeypatch.setattr(module, "save_weights", watched)
+    args = replace(arguments(images, 1), name="memnet")
+    with pytest.raises(KeyboardInterrupt):
+        train_denoiser(args, tmp_path / "out", device=CPU)
+    card = train_denoiser(args, tmp_path / "out", device=CPU)
+
+    loaded = MemNet(2, 2, 8)
+    load_weights(loaded, "memnet", tmp_path / "out")
+    for name, initial in MemNet(2, 2, 8).named_buffers():
+        assert not torch.equal(loaded.get_buffer(name), initial), name
+        if name.endswith("num_batches_tracked"):
+            assert loaded.get_buffer(name) == card["steps"] == len(calls) - 1 > 20
+    x = phantom(32, 32)
+    difference = (freeze(loaded)(x, 0.1) - averages[-1](x, 0.1)).abs().max()
+    assert difference < 1e-3 < (averages[-1](x, 0.1) - x).abs().max()
+
+
+def test_statistics_too_large_for_fp16_are_kept(tmp_path: Path) -> None:
+    network, loaded = MemNet(1, 1, 8), MemNet(1, 1, 8)
+    network.get_buffer("outlet.0.running_var").fill_(1e6)
+    save_weights(network, "mine", tmp_path, {"name": "mine"})
+    load_weights(loaded, "mine", tmp_path)
+    assert (loaded.get_buffer("outlet.0.running_var") == 1e6).all()
+
+
+def test_the_card_says_what_share_of_the_gpu_a_run_had(images: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def card(device: str) -> dict[str, Any]:
+        return module._card(Compact((16, 16), 1), arguments(images, 1), torch.device(device), 1, 60.0)
+
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda _: "a GPU")
+    monkeypatch.delenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", raising=False)
+    assert "gpu_share_percent" not in card("cuda")
+    monkeypatch.setenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "33.3")
+    assert card("cuda")["gpu_share_percent"] == 33.3
+    assert "gpu_share_percent" not in card("cpu")
+
+
+@pytest.mark.parametrize("name", ["compact", "dncnn", "memnet", "unet"])
+def test_the_networks_learn_to_denoise_one_batch(name: str, images: Path, tmp_path: Path) -> None:
     """The real architectures, on one fixed batch: the loss falls below that of doing nothing."""
     torch.manual_seed(0)
     denoiser = DENOISERS[name]()
-    args = DenoiserArgs(name, str(images), batch=2, patch=32, learning_rate=1e-3)
-    optimizer = torch.optim.AdamW(denoiser.parameters(), args.learning_rate)
+    args = DenoiserArgs(name, str(images), batch=2, patch=32, learning_rate=1e-3, warmup=1)
+    run = Supervised(denoiser, args, tmp_path, torch.Generator())
     source = PatchSource([np.asarray(Image.open(path)) for path in sorted(images.iterdir())], args.patch, CPU)
     losses = [
-        module._update(denoiser, optimizer, source, torch.Generator().manual_seed(1), args).item() for _ in range(8)
+        run._update(lambda: module._loss(denoiser, source, torch.Generator().manual_seed(1), args)).item()
+        for _ in range(8)
     ]
     assert losses[-1] < 0.9 * losses[0]
 

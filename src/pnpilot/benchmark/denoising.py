@@ -2,49 +2,19 @@
 
 from __future__ import annotations
 
+import statistics
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from ..denoisers import DENOISERS, Denoiser
+from ..denoisers import Denoiser
+from ..denoisers.base import half_precision
 from ..io.images import image_paths, read_image
 from ..metrics import psnr, ssim
-from ..weights import has_weights
-from .data import dataset_folder
-from .results import Results
-
-DATASETS = ("set12", "bsd68")
-LEVELS = (15, 25, 50)
-
-
-def ready() -> list[str]:
-    """The denoisers that a name is enough to build: their weights ship, or they need none."""
-    kinds = {name: DENOISERS[name] for name in DENOISERS}
-    return [name for name, kind in kinds.items() if has_weights(name) or not (kind.needs_weights or kind.adapts)]
-
-
-def bench_denoisers(
-    denoisers: Mapping[str, Denoiser],
-    data: Path,
-    results: Results,
-    *,
-    datasets: Sequence[str] = DATASETS,
-    images: int | None = None,
-    tick: Callable[[str], Any] = lambda _: None,
-) -> None:
-    """Denoise every test set at every level; `tick` hears of each finished cell."""
-    for name, denoiser in denoisers.items():
-        extra = {key: round(value, 3) for key, value in complexity(denoiser).items()}
-        for dataset in datasets:
-            folder = dataset_folder(data, dataset)
-            for level in LEVELS:
-                scores = list(denoise_folder(denoiser, folder, level, seed=results.content["seed"], images=images))
-                results.add(dataset, f"sigma={level}", name, scores, **extra)
-                tick(f"{name} {dataset} sigma={level}")
 
 
 def denoise_folder(
@@ -78,3 +48,25 @@ def complexity(denoiser: Denoiser, height: int = 128, width: int = 128) -> dict[
         "parameters_millions": sum(parameter.numel() for parameter in denoiser.parameters()) / 1e6,
         "gflop": counter.get_total_flops() / 1e9,
     }
+
+
+def milliseconds(denoiser: Denoiser, height: int = 256, width: int = 256) -> float:
+    """Median time for one image of that size, in the precision that it is used in."""
+    device = denoiser.device
+    wait = torch.cuda.synchronize if device.type == "cuda" else lambda _: None
+    image = torch.rand(1, 1, height, width, generator=torch.Generator().manual_seed(0)).to(device)
+    warm_up, calls = (10, 50) if device.type == "cuda" else (1, 5)
+    times = []
+    with torch.inference_mode(), half_precision(device, denoiser.bf16):
+        for _ in range(warm_up + calls):
+            wait(device)
+            start = time.perf_counter()
+            denoiser(image, 0.1)
+            wait(device)
+            times.append(time.perf_counter() - start)
+    return 1e3 * statistics.median(times[warm_up:])
+
+
+def device_name(device: torch.device) -> str:
+    """What numbers were measured on."""
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else "CPU"

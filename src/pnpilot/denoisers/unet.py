@@ -36,7 +36,12 @@ class UNet(Denoiser):
 
     def residual(self, x: Tensor, sigma: Tensor) -> Tensor:
         """The negative of the noise it finds."""
-        features = self.inlet(torch.cat([x, sigma.expand_as(x)], 1).contiguous(memory_format=torch.channels_last))
+        planes = torch.cat([x, sigma.expand_as(x)], 1).contiguous(memory_format=torch.channels_last)
+        first, *others = self.inlet
+        with torch.autocast(x.device.type, enabled=False):  # bf16 would round the image itself
+            features = first(planes)
+        for layer in others:
+            features = layer(features)
         skips = []
         for down in self.downs:
             skips.append(features)

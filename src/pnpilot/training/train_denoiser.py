@@ -6,8 +6,6 @@ docs/denoisers.md.
 
 from __future__ import annotations
 
-import copy
-import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -17,18 +15,17 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from ..benchmark.denoising import complexity, mean_psnr
+from ..benchmark.denoising import complexity, device_name, mean_psnr
 from ..denoisers import DENOISERS, Denoiser
-from ..denoisers.base import freeze, half_precision
+from ..denoisers.base import half_precision
 from ..errors import BadInput
 from ..io.files import writable_folder
 from ..io.images import image_paths
 from ..metrics import psnr
 from ..weights import save_weights
-from .checkpoint import load_checkpoint, save_checkpoint
-from .clock import Clock, cosine
 from .patches import PatchSource, read_split
 from .progress import ProgressLine
+from .supervised import Supervised, gpu_share
 
 
 @dataclass
@@ -67,55 +64,23 @@ def train_denoiser(
     denoiser = DENOISERS[args.name]().to(device)
     if not denoiser.needs_weights:
         raise BadInput(f"the denoiser {args.name!r} has no weights to train")
-    average = freeze(copy.deepcopy(denoiser))
-    optimizer = torch.optim.AdamW(
-        denoiser.parameters(), args.learning_rate, weight_decay=args.weight_decay, fused=device.type == "cuda"
-    )
-
-    parts = {"denoiser": denoiser, "average": average, "optimizer": optimizer, "generator": generator}
-    checkpoint = out / "checkpoint.safetensors"
-    step, clock = 0, Clock(args.minutes)
-
-    def save() -> None:
-        save_checkpoint(checkpoint, parts, {"args": asdict(args), "step": step, "spent": clock.spent})
+    run = Supervised(denoiser, args, out, generator)
 
     with ProgressLine(f"train {args.name}") as line:
-        if checkpoint.exists():
-            progress = load_checkpoint(checkpoint, parts, asdict(args))
-            step, clock = progress["step"], Clock(args.minutes, progress["spent"])
-            line.say(f"resumed at step {step}, {clock.spent:.0f} s of {clock.budget:.0f} s spent")
-        torch.backends.cudnn.benchmark = True  # all batches have one shape
-        saved = reported = time.monotonic()
-        reported_step = step
-        try:
-            while clock.share < 1:
-                for group in optimizer.param_groups:
-                    group["lr"] = args.learning_rate * cosine(clock.share, step, args.warmup)
-                loss = _update(denoiser, optimizer, patches, generator, args)
-                _follow(average, denoiser, min(args.ema, (1 + step) / (10 + step)))
-                step += 1
-                if step % 20 == 0 and (now := time.monotonic()) - reported > line.interval:
-                    speed = (step - reported_step) * args.batch / (now - reported)
-                    line.update(clock.share, f"step {step}  loss {loss.item():.5f}  {speed:.0f} patches/s")
-                    reported, reported_step = now, step
-                if time.monotonic() - saved > save_every:
-                    save()
-                    saved = time.monotonic()
-                    score = _held_out(average, validation, args, device)
-                    line.say(f"step {step}: held-out PSNR at σ=50 {score:.2f} dB")
-        except KeyboardInterrupt:
-            save()
-            line.say(f"stopped at step {step}; the same command goes on from {checkpoint}")
-            raise
-        save()
-        torch.backends.cudnn.benchmark = False
-        card = _card(average, args, device, step, clock.spent)
-        path = save_weights(average, args.name, out, card)
-        line.say(f"{step} steps; weights in {path}")
+        run.run(
+            line,
+            lambda: _loss(denoiser, patches, generator, args),
+            lambda average: f"{_held_out(average, validation, args, device):.2f} dB at σ=50",
+            save_every,
+        )
+        card = _card(run.average, args, device, run.step, run.clock.spent)
+        path = save_weights(run.average, args.name, out, card)
+        line.say(f"{run.step} steps; weights in {path}")
         for folder in test_sets:
-            card["psnr"][folder.name] = {f"sigma={s}": round(mean_psnr(average, folder, s), 3) for s in (15, 25, 50)}
-            line.say(f"{folder.name}: {card['psnr'][folder.name]}")
-        save_weights(average, args.name, out, card)
+            scores = {f"sigma={s}": round(mean_psnr(run.average, folder, s), 3) for s in (15, 25, 50)}
+            card["psnr"][folder.name] = scores
+            line.say(f"{folder.name}: {scores}")
+        save_weights(run.average, args.name, out, card)
     return card
 
 
@@ -130,30 +95,14 @@ def _test_sets(test: Path | None) -> list[Path]:
     return folders
 
 
-@torch.no_grad()
-def _follow(average: Denoiser, denoiser: Denoiser, rate: float) -> None:
-    torch._foreach_lerp_(list(average.parameters()), list(denoiser.parameters()), 1 - rate)
-
-
-def _update(
-    denoiser: Denoiser,
-    optimizer: torch.optim.Optimizer,
-    patches: PatchSource,
-    generator: torch.Generator,
-    args: DenoiserArgs,
-) -> Tensor:
+def _loss(denoiser: Denoiser, patches: PatchSource, generator: torch.Generator, args: DenoiserArgs) -> Tensor:
     clean = patches.sample(args.batch, generator)
     sigma = torch.rand(args.batch, device=clean.device, generator=generator) * args.largest_sigma / 255
     noise = torch.randn(clean.shape, device=clean.device, generator=generator)
     noisy = clean + sigma[:, None, None, None] * noise
     with half_precision(clean.device):
         estimate = denoiser(noisy, sigma)
-    loss = F.l1_loss(estimate.float(), clean)
-    optimizer.zero_grad(set_to_none=True)
-    loss.backward()
-    torch.nn.utils.clip_grad_norm_(denoiser.parameters(), args.clip)
-    optimizer.step()
-    return loss.detach()
+    return F.l1_loss(estimate.float(), clean)
 
 
 @torch.inference_mode()
@@ -168,13 +117,13 @@ def _held_out(denoiser: Denoiser, images: list[np.ndarray], args: DenoiserArgs, 
 
 
 def _card(denoiser: Denoiser, args: DenoiserArgs, device: torch.device, step: int, seconds: float) -> dict[str, Any]:
-    where = torch.cuda.get_device_name(device) if device.type == "cuda" else "CPU"
     return {
         "name": args.name,
         "command": f"pnpilot train denoiser {args.name} --data DIR --minutes {args.minutes:g} --seed {args.seed}",
         "arguments": {**asdict(args), "data": Path(args.data).name},
         "data": sorted({path.name for path in Path(args.data).iterdir()}),
-        "device": where,
+        "device": device_name(device),
+        **gpu_share(device),
         "minutes": round(seconds / 60, 2),
         "steps": step,
         "torch": torch.__version__,

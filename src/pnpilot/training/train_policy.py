@@ -17,6 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..benchmark.denoising import device_name
 from ..denoisers import Denoiser, build_denoiser
 from ..errors import Incompatible, require
 from ..io.files import writable_folder
@@ -228,7 +229,6 @@ def _run(
 def _card(
     args: PolicyArgs, learner: Learner, device: torch.device, count: int, images: int, episodes: int, seconds: float
 ) -> dict[str, Any]:
-    where = torch.cuda.get_device_name(device) if device.type == "cuda" else "CPU"
     solver: Solver = learner.policy.solver
     command = (
         f"pnpilot train policy --task {args.task} --solver {solver.name} --denoiser {args.denoiser} --data DIR "
@@ -248,7 +248,7 @@ def _card(
         "shape": _shape(args, learner.channels),
         "command": command,
         "arguments": {**asdict(args), "data": Path(args.data).name},
-        "device": where,
+        "device": device_name(device),
         "processes": count,
         "images": images,
         "minutes": round(seconds / 60, 2),

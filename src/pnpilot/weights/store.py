@@ -65,7 +65,11 @@ def load_weights(module: nn.Module, name: str, folder: Path | None = None) -> di
 
 def save_weights(module: nn.Module, name: str, folder: Path, card: dict[str, Any]) -> Path:
     """Write the weights as fp16 and their card; return the weight file."""
-    tensors = {key: value.detach().to("cpu", torch.float16).contiguous() for key, value in module.state_dict().items()}
+    kept = {key for key, _ in module.named_buffers()}  # statistics and counters: no size of theirs is sure to fit fp16
+    tensors = {
+        key: value.detach().to("cpu", value.dtype if key in kept else torch.float16).contiguous()
+        for key, value in module.state_dict().items()
+    }
     data = save(tensors)
     path = folder / f"{name}.safetensors"
     write_atomically(path, data)

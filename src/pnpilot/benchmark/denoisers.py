@@ -1,0 +1,118 @@
+"""The paper's first table: what different denoisers reach by themselves and plugged in, and what they cost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from ..denoisers import DENOISERS, Denoiser
+from ..tasks.csmri import CSMRI
+from ..weights import has_weights
+from .data import dataset_folder, load_dataset
+from .denoising import complexity, denoise_folder, device_name, milliseconds
+from .policies import SIZE, Bench, measured
+from .published import MILLISECONDS, PLUGGED_IN
+from .results import Results
+
+DATASETS = ("set12", "bsd68")
+LEVELS = (15, 25, 50)
+PNP_SET = "medical4"
+PNP_SETTING = CSMRI.setting(8, 15)
+PNP_POLICY = "fixed-optimal"
+"""Constants searched with the truth at hand: each denoiser at its best, and none favoured by another's constants."""
+
+
+def ready() -> list[str]:
+    """The denoisers that a name is enough to build: their weights ship, or they need none."""
+    kinds = {name: DENOISERS[name] for name in DENOISERS}
+    return [name for name, kind in kinds.items() if has_weights(name) or not (kind.needs_weights or kind.adapts)]
+
+
+def left_out(names: Collection[str]) -> list[str]:
+    """The trainable denoisers that are not among these."""
+    return [name for name in DENOISERS if DENOISERS[name].needs_weights and name not in names]
+
+
+class DenoiserResults(Results):
+    """Rows for each test set and level, and below them a line for each denoiser, beside the paper's."""
+
+    def show(self, console: Console) -> None:
+        """Print both tables."""
+        super().show(console)
+        if not self.content["rows"]:
+            return
+        table = Table(box=None, header_style="bold")
+        table.add_column("\ndenoiser")
+        for header in (
+            "parameters\nmillions",
+            "128×128\nGFLOP",
+            "256×256\nms",
+            "paper\nms",
+            "Set12 σ=50\npsnr",
+            "paper\npsnr",
+            f"PnP x8 σ=15\n{PNP_SET} psnr",
+            "paper\nMedical7 psnr",
+        ):
+            table.add_column(header, justify="right")
+        for method, rows in self._by_method().items():
+            costs = next(iter(rows.values()))
+            alone, plugged_in = rows.get(("set12", "sigma=50"), {}), rows.get((PNP_SET, PNP_SETTING.label), {})
+            numbers = (
+                *(costs.get(key) for key in ("parameters_millions", "gflop", "milliseconds", "paper_milliseconds")),
+                *(alone.get(key) for key in ("psnr", "paper")),
+                *(plugged_in.get(key) for key in ("psnr", "paper_medical7")),
+            )
+            table.add_row(method, *("" if number is None else f"{number:.2f}" for number in numbers))
+        console.print(table)
+
+    def _by_method(self) -> dict[str, dict[tuple[str, str], dict[str, Any]]]:
+        found: dict[str, dict[tuple[str, str], dict[str, Any]]] = {}
+        for row in self.content["rows"]:
+            found.setdefault(row["method"], {})[row["dataset"], row["setting"]] = row
+        return found
+
+
+def bench_denoisers(
+    denoisers: Mapping[str, Denoiser],
+    data: Path,
+    results: Results,
+    *,
+    datasets: Sequence[str] = DATASETS,
+    pnp: bool = True,
+    batch: int = 16,
+    images: int | None = None,
+    tick: Callable[[str], Any] = lambda _: None,
+) -> None:
+    """Denoise every test set at every level, then reconstruct; `tick` hears of each finished cell."""
+    seed = results.content["seed"]
+    for name, denoiser in denoisers.items():
+        results.content["device"] = device_name(denoiser.device)
+        costs = _costs(name, denoiser)
+        for dataset in datasets:
+            folder = dataset_folder(data, dataset)
+            for level in LEVELS:
+                scores = list(denoise_folder(denoiser, folder, level, seed=seed, images=images))
+                results.add(dataset, f"sigma={level}", name, scores, **costs)
+                tick(f"{name} {dataset} sigma={level}")
+        if pnp:
+            found = _plugged_in(denoiser, data, seed, batch, images)
+            paper = {"paper_medical7": PLUGGED_IN[name]} if name in PLUGGED_IN else {}
+            results.add(PNP_SET, PNP_SETTING.label, name, found, policy=PNP_POLICY, **paper, **costs)
+            tick(f"{name} {PNP_SET} {PNP_SETTING.label}")
+
+
+def _costs(name: str, denoiser: Denoiser) -> dict[str, float]:
+    paper = {"paper_milliseconds": MILLISECONDS[name]} if name in MILLISECONDS else {}
+    found = {**complexity(denoiser), "milliseconds": milliseconds(denoiser)}
+    return {**{key: round(value, 3) for key, value in found.items()}, **paper}
+
+
+def _plugged_in(denoiser: Denoiser, data: Path, seed: int, batch: int, images: int | None) -> list[dict[str, Any]]:
+    names, truth = load_dataset(data, PNP_SET, SIZE, images)
+    bench = Bench(CSMRI(), "admm", denoiser, batch=batch)
+    ((_, scores),) = measured(bench, truth.to(denoiser.device), PNP_SETTING, [PNP_POLICY], seed)
+    return [{"image": name, **score} for name, score in zip(names, scores, strict=True)]
