@@ -9,21 +9,25 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from pnpilot.weights import weights_folder
+from pnpilot.denoisers import DENOISERS
+from pnpilot.weights import save_weights, weights_folder
 
 COMMAND = [sys.executable, "-m", "pnpilot"]
 
 
-def run(*arguments: str | Path, timeout: float = 240) -> subprocess.CompletedProcess[str]:
+def run(
+    *arguments: str | Path, timeout: float = 240, command: Sequence[str] = COMMAND
+) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "COLUMNS": "160", "NO_COLOR": "1"}
     return subprocess.run(
-        [*COMMAND, *map(str, arguments)], capture_output=True, text=True, timeout=timeout, env=environment, check=False
+        [*command, *map(str, arguments)], capture_output=True, text=True, timeout=timeout, env=environment, check=False
     )
 
 
@@ -83,8 +87,9 @@ def test_demo_writes_pictures_and_numbers(tmp_path: Path) -> None:
 
 
 def test_bench_denoisers(data: Path, tmp_path: Path) -> None:
-    result = run("bench", "denoisers", "--data", data, "--images", "1", "--json", tmp_path / "d.json")
+    result = run("bench", "denoisers", "--data", data, "--images", "1", "--no-pnp", "--json", tmp_path / "d.json")
     assert result.returncode == 0, result.stderr
+    assert "pnpilot train denoiser NAME" in result.stderr
     content = json.loads((tmp_path / "d.json").read_text())
     assert {"command", "seed", "versions", "rows", "images"} <= set(content)
     assert content["command"].startswith("pnpilot bench denoisers")
@@ -95,6 +100,60 @@ def test_bench_denoisers(data: Path, tmp_path: Path) -> None:
     assert scores == sorted(scores, reverse=True)
     assert scores[0] > 27
     assert len(content["images"]) == 6
+    assert all(row["milliseconds"] > 0 for row in content["rows"])
+
+
+def test_bench_denoisers_plugs_them_in(data: Path, tmp_path: Path) -> None:
+    """Through the entry point, with a search of four points instead of a hundred."""
+    short = "import pnpilot.policies.oracle as o; o.COARSE, o.REFINEMENTS = 2, 0; from pnpilot.cli import main; main()"
+    options = ["--data", str(data), "--images", "1", "--dataset", "set12", "--json", str(tmp_path / "d.json")]
+    result = run("bench", "denoisers", *options, command=[sys.executable, "-c", short])
+    assert result.returncode == 0, result.stderr
+    content = json.loads((tmp_path / "d.json").read_text())
+    row = content["rows"][-1]
+    assert (row["dataset"], row["setting"], row["method"]) == ("medical4", "x8 sigma=15", "compact")
+    assert row["psnr"] > 15
+    assert {"sigma", "mu"} <= set(content["images"][-1])
+    assert f"{row['psnr']:.2f}" in result.stdout.splitlines()[-1]
+
+
+def test_bench_denoisers_takes_a_folder_of_weights_for_each(data: Path, tmp_path: Path) -> None:
+    for name, folder in (("compact", "first=one"), ("dncnn", "second")):
+        (tmp_path / folder).mkdir()
+        save_weights(DENOISERS[name](), name, tmp_path / folder, {"name": name})
+    options = [
+        "--data",
+        str(data),
+        "--dataset",
+        "set12",
+        "--images",
+        "1",
+        "--no-pnp",
+        "--json",
+        str(tmp_path / "d.json"),
+    ]
+    both = [f"--weights=dncnn={tmp_path / 'second'}", f"--weights=compact={tmp_path / 'first=one'}"]
+    result = run("bench", "denoisers", *options, *both)
+    assert result.returncode == 0, result.stderr
+    assert "left out, as their weights do not ship: memnet, unet;" in result.stderr
+    rows = json.loads((tmp_path / "d.json").read_text())["rows"]
+    assert [row["method"] for row in rows] == 3 * ["compact"] + 3 * ["dncnn"]
+    assert rows[0]["psnr"] < 27  # shipped weights reach more
+    assert (rows[-1]["paper"], rows[-1]["paper_milliseconds"]) == (27.18, 8.09)
+    assert "27.18" in result.stdout
+    result = run("bench", "denoisers", *options, "--method", "compact", "--weights", tmp_path / "first=one")
+    assert result.returncode == 0, result.stderr
+    assert "left out" not in result.stderr
+
+
+def test_bench_denoisers_says_how_to_do_without_the_set_for_plugging_in(data: Path, tmp_path: Path) -> None:
+    shutil.copytree(data / "test" / "set12", tmp_path / "set12")
+    result = run("bench", "denoisers", "--data", tmp_path, "--dataset", "set12")
+    assert result.returncode == 2
+    assert result.stdout == ""
+    (line,) = result.stderr.strip().splitlines()
+    assert line.startswith("pnpilot: no test set 'medical4'")
+    assert line.endswith("--no-pnp does without it")
 
 
 def test_bench_policies(data: Path, tmp_path: Path) -> None:
@@ -232,6 +291,21 @@ def test_ctrl_c_keeps_finished_rows(data: Path, tmp_path: Path) -> None:
         (["bench", "denoisers", "--data", "DATA", "--json", "/proc/no/file.json"], "cannot write to the folder"),
         (["bench", "denoisers", "--data", "DATA", "--json", "DATA"], "is a folder; results go to a file"),
         (["bench", "denoisers", "--data", "DATA", "--method", "unet"], "no weights ship for the denoiser 'unet'"),
+        (["bench", "denoisers", "--data", "DATA", "--weights", "net=/no"], "--weights net=/no: unknown denoiser 'net'"),
+        (["bench", "denoisers", "--data", "DATA", "--weights", "unet="], "expected FOLDER or NAME=FOLDER"),
+        (["bench", "denoisers", "--data", "DATA", "--weights", "/no"], "/no/compact.json is not a readable"),
+        (
+            ["bench", "denoisers", "--data", "DATA", "--weights", "unet=/no", "--weights", "unet=/nor"],
+            "a folder for 'unet' already",
+        ),
+        (
+            ["bench", "denoisers", "--data", "DATA", "--weights", "unet=/no", "--method", "compact"],
+            "'unet' is not among the methods",
+        ),
+        (
+            ["bench", "denoisers", "--data", "DATA", "--weights", "/no", "--method", "compact", "--method", "unet"],
+            "say of which denoiser, as NAME=/no",
+        ),
         (["bench", "policies", "--data", "DATA", "--task", "weather"], "unknown task 'weather'"),
         (["bench", "policies", "--data", "DATA", "--device", "meta"], "device 'meta' cannot be used"),
         (["train", "denoiser", "compact", "--data", "DATA", "--out", "OUT", "--test", "/no"], "/no has no subfolders"),

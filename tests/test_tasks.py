@@ -7,10 +7,8 @@ import torch
 from deepinv.physics import MRI, CompressedSensing, GaussianNoise, Inpainting, LinearPhysics
 
 from pnpilot import PnPilot
-from pnpilot.baselines import BASELINES, build_baseline
 from pnpilot.denoisers import Denoiser
 from pnpilot.errors import BadInput, Incompatible
-from pnpilot.metrics import psnr
 from pnpilot.problem import Hints
 from pnpilot.tasks import TASKS, build_task, open_problem
 from pnpilot.tasks._linear import LinearProblem
@@ -289,13 +287,3 @@ def test_data_that_would_only_broadcast_are_refused() -> None:
     physics.mask[0, 0, 3, 3] = float("nan")
     with pytest.raises(BadInput, match="NaN or infinite entries"):
         open_problem(y, physics)
-
-
-@pytest.mark.parametrize("name", BASELINES)
-def test_baselines_give_images_and_improve_on_nothing(name: str) -> None:
-    truth = phantom(32, 32)
-    y, physics = build_task("csmri").simulate(truth, build_task("csmri").settings[0])
-    image = build_baseline(name)(y, physics)
-    assert image.shape == (2, 2, 32, 32)
-    assert (psnr(image[:, :1], truth) > 20).all()
-    assert BASELINES.summary(name)

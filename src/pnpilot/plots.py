@@ -13,9 +13,11 @@ from .io.files import write_atomically
 from .solvers import SOLVERS
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
+    from .benchmark.csmri import Example
     from .benchmark.strength import Strength
 
 ERROR_RANGE = 0.15
@@ -58,6 +60,38 @@ def compare_images(path: str | Path, truth: Tensor, images: Mapping[str, Tensor]
     if shown is not None:
         figure.colorbar(shown, ax=axes[1, :].tolist(), fraction=0.012, pad=0.01)
     _save(figure, path)
+
+
+def compare_crops(path: str | Path, examples: Sequence[Example]) -> None:
+    """The paper's visual comparison: for every example the middle of each reconstruction, and under it its error."""
+    from matplotlib.figure import Figure
+    from matplotlib.patches import Rectangle
+
+    columns = 2 + max(len(example.images) for example in examples)
+    figure = Figure(figsize=(1.6 * columns, 3.7 * len(examples)), layout="constrained", facecolor="white")
+    axes = figure.subplots(2 * len(examples), columns, squeeze=False)
+    for axis in axes.flat:
+        axis.axis("off")
+    for index, example in enumerate(examples):
+        top, bottom = axes[2 * index], axes[2 * index + 1]
+        rows, across = example.crop
+        _grey(top[0], example.truth)
+        box = (across.start, rows.start), across.stop - across.start, rows.stop - rows.start
+        top[0].add_patch(Rectangle(*box, fill=False, edgecolor="yellow", linewidth=1.2))
+        top[0].set_title(example.title, fontsize=8)
+        _grey(top[1], example.truth[example.crop])
+        top[1].set_title("truth", fontsize=8)
+        for column, (name, image) in enumerate(example.images.items(), 2):
+            _grey(top[column], image[example.crop])
+            top[column].set_title(f"{name}\n{example.captions[name]}", fontsize=8)
+            error = (image.clamp(0, 1) - example.truth)[example.crop].abs()
+            bottom[column].imshow(error.numpy(), cmap="magma", vmin=0, vmax=ERROR_RANGE, interpolation="nearest")
+        bottom[1].text(0.5, 0.5, f"absolute error\n0 to {ERROR_RANGE}", ha="center", va="center", fontsize=8)
+    _save(figure, path)
+
+
+def _grey(axis: Axes, image: Tensor) -> None:
+    axis.imshow(image.clamp(0, 1).numpy(), cmap="gray", vmin=0, vmax=1, interpolation="nearest")
 
 
 def plot_traces(path: str | Path, traces: Mapping[str, Mapping[str, Any]]) -> None:

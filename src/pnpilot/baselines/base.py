@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from importlib.util import find_spec
+from typing import Any
 
 from deepinv.physics import Physics
 from torch import Tensor
 
+from ..errors import BadInput
 from ..registry import Registry
 
 
@@ -14,6 +17,12 @@ class Baseline(ABC):
     """Base of all baselines."""
 
     name: str
+    reference: str
+    """Who published it, and where."""
+    serves: frozenset[str] = frozenset()
+    """The tasks whose benchmark has a row for it."""
+    modules: tuple[str, ...] = ()
+    """Modules that only the extra [baselines] installs."""
     iterations: int = 0
     """How many iterations it takes, for tables."""
 
@@ -21,10 +30,23 @@ class Baseline(ABC):
     def __call__(self, y: Tensor, physics: Physics) -> Tensor:
         """Reconstruct."""
 
+    def made_with(self) -> Any:
+        """What its results depend on besides data and code, such as the sha256 of its weights: a JSON value."""
+        return None
+
+    @classmethod
+    def obstacle(cls) -> str | None:
+        """Why it cannot run here, and what to do about it; None if it can."""
+        missing = [module for module in cls.modules if find_spec(module) is None]
+        return f"needs {' and '.join(missing)}: pip install 'pnpilot[baselines]'" if missing else None
+
 
 BASELINES: Registry[Baseline] = Registry("baseline", __package__)
 
 
 def build_baseline(name: str) -> Baseline:
     """The baseline of that name."""
-    return BASELINES[name]()
+    kind = BASELINES[name]
+    if obstacle := kind.obstacle():
+        raise BadInput(f"{name} {obstacle}")
+    return kind()

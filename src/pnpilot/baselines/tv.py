@@ -8,6 +8,7 @@ from deepinv.physics import LinearPhysics, Physics
 from torch import Tensor
 
 from ..errors import Incompatible
+from ..problem import one_each
 from .base import BASELINES, Baseline
 
 
@@ -15,6 +16,8 @@ from .base import BASELINES, Baseline
 class TotalVariation(Baseline):
     """Total variation (Rudin, Osher & Fatemi 1992) by deepinv's FISTA, weighted by the noise level."""
 
+    reference = "Rudin, Osher & Fatemi, Physica D 1992; deepinv.optim"
+    serves = frozenset({"csmri"})
     iterations = 50
 
     def __init__(self, weight: float = 0.5) -> None:
@@ -26,10 +29,11 @@ class TotalVariation(Baseline):
         sigma = getattr(physics.noise_model, "sigma", None)
         if not isinstance(physics, LinearPhysics) or sigma is None:
             raise Incompatible("total variation needs a linear physics with a Gaussian noise level")
+        levels = one_each(sigma, y.real, "noise levels")
         solver = FISTA(
             data_fidelity=L2(),
-            prior=TVPrior(n_it_max=20),
-            lambda_reg=self.weight * float(sigma.max()),
+            prior=TVPrior(def_crit=0.0, n_it_max=20),  # that criterion looks at the batch as a whole
+            lambda_reg=[self.weight * levels.double()],  # a list of one for all iterations, with a weight per image
             stepsize=1.0,
             max_iter=self.iterations,
         )

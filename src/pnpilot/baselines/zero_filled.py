@@ -13,6 +13,9 @@ from .base import BASELINES, Baseline
 class ZeroFilled(Baseline):
     """The adjoint of the data: missing samples count as zero."""
 
+    reference = "nobody: the start of all others"
+    serves = frozenset({"csmri"})
+
     def __call__(self, y: Tensor, physics: Physics) -> Tensor:
         """Aᴴy."""
         if not isinstance(physics, LinearPhysics):

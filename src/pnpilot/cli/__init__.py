@@ -51,24 +51,42 @@ def demo(
 
 
 @app.command("list")
-def list_registered() -> None:
+def list_registered(
+    kind: Annotated[str | None, typer.Argument(help="Only tasks, solvers, denoisers, policies or baselines.")] = None,
+) -> None:
     """Show what is registered: tasks, solvers, denoisers, policies, baselines."""
     from rich.console import Console
     from rich.table import Table
 
     from ..baselines import BASELINES
     from ..denoisers import DENOISERS
+    from ..errors import UnknownName
     from ..policies import POLICIES
     from ..solvers import SOLVERS
     from ..tasks import TASKS
 
-    table = Table(box=None, header_style="bold", show_edge=False)
-    for column in ("kind", "name", "what it is"):
-        table.add_column(column, no_wrap=column != "what it is")
-    registries: tuple[Any, ...] = (TASKS, SOLVERS, DENOISERS, POLICIES, BASELINES)
-    for registry in registries:
+    rooms: dict[str, Any] = {
+        "tasks": TASKS,
+        "solvers": SOLVERS,
+        "denoisers": DENOISERS,
+        "policies": POLICIES,
+        "baselines": BASELINES,
+    }
+    if kind not in (None, *rooms):
+        raise UnknownName(f"unknown kind {kind!r}; known: {', '.join(rooms)}")
+    columns = {None: ("kind", "name", "what it is"), "baselines": ("name", "what it is", "reference")}
+    table = Table(*columns.get(kind, ("name", "what it is")), box=None, header_style="bold", show_edge=False)
+    for room, registry in rooms.items():
+        if kind not in (None, room):
+            continue
         for index, name in enumerate(registry):
-            table.add_row(registry.kind if index == 0 else "", name, registry.summary(name))
+            row = [name, registry.summary(name)]
+            if kind is None:
+                row = [room if index == 0 else "", *row]
+            elif room == "baselines":
+                obstacle = BASELINES[name].obstacle()
+                row = [*row, BASELINES[name].reference + (f" ({obstacle})" if obstacle else "")]
+            table.add_row(*row)
         table.add_section()
     Console().print(table)
 

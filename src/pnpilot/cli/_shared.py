@@ -20,7 +20,9 @@ Weights = Annotated[
     Path | None, typer.Option(help="Folder that `pnpilot train denoiser` wrote, in place of shipped weights.")
 ]
 Device = Annotated[str, typer.Option(help="cuda, cpu, or auto.")]
-Methods = Annotated[list[str] | None, typer.Option("--method", help="Only this method; repeat for several.")]
+Methods = Annotated[
+    list[str] | None, typer.Option("--method", "--methods", help="Only these methods; repeat, or separate by commas.")
+]
 Datasets = Annotated[list[str] | None, typer.Option("--dataset", help="Only this test set; repeat for several.")]
 Settings = Annotated[
     list[str] | None, typer.Option("--setting", help="Only this setting, e.g. 'x4 sigma=15'; repeat for several.")
@@ -43,6 +45,11 @@ def parsed_size(text: str) -> tuple[int, int]:
     if len(parts) > 2 or not all(part.isdigit() and int(part) >= 16 for part in parts):
         raise BadInput(f"a size is a number from 16 on, or HEIGHTxWIDTH, got {text!r}")
     return int(parts[0]), int(parts[-1])
+
+
+def listed(values: Iterable[str] | None) -> list[str]:
+    """What was given by repeating an option, or separated by commas, once each."""
+    return distinct(name.strip() for value in values or () for name in value.split(",") if name.strip())
 
 
 def distinct(names: Iterable[str]) -> list[str]:

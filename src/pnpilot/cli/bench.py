@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -24,12 +25,15 @@ from ._shared import (
     Weights,
     chosen_device,
     distinct,
+    listed,
     parsed_size,
     progress_bar,
     table_progress,
 )
+from .csmri import bench_csmri
 
 bench = typer.Typer(no_args_is_help=True, help="Measure, and write the numbers as JSON.")
+bench.command("csmri")(bench_csmri)
 
 
 @bench.command("denoisers")
@@ -39,23 +43,59 @@ def bench_denoisers(
     images: Images = None,
     method: Methods = None,
     dataset: Datasets = None,
-    weights: Weights = None,
+    weights: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[NAME=]FOLDER",
+            help="Folder that `pnpilot train denoiser NAME` wrote; repeat for several, NAME= may be left out for one.",
+        ),
+    ] = None,
+    no_pnp: Annotated[
+        bool, typer.Option("--no-pnp", help="Denoising alone, without the search for the best parameters.")
+    ] = False,
+    batch: Batch = None,
     seed: Seed = 0,
     device: Device = "auto",
 ) -> None:
-    """Gaussian denoising on Set12 and BSD68 at noise levels 15, 25 and 50."""
-    from ..benchmark.data import check_datasets
-    from ..benchmark.denoising import DATASETS, LEVELS, bench_denoisers, ready
-    from ..benchmark.results import Results
-    from ..denoisers import build_denoiser
+    """Denoisers by themselves on Set12 and BSD68, plugged in with the best parameters, and what they cost.
 
-    names, sets = distinct(method or ready()), distinct(dataset or DATASETS)
+    The parameters are searched with the truth at hand, which is work for a GPU; --no-pnp leaves that out.
+    """
+    from ..benchmark.data import check_datasets
+    from ..benchmark.denoisers import DATASETS, LEVELS, PNP_SET, DenoiserResults, bench_denoisers, left_out, ready
+    from ..denoisers import build_denoiser
+    from ..errors import BadInput
+
+    chosen = listed(method)
+    folders = _weight_folders(weights or (), chosen)
+    names, sets = chosen or distinct([*ready(), *folders]), distinct(dataset or DATASETS)
     check_datasets(data, sets, images)
+    if not no_pnp:
+        try:
+            check_datasets(data, [PNP_SET], images)
+        except BadInput as error:
+            raise BadInput(f"{error}; --no-pnp does without it") from error
     where = chosen_device(device)
-    denoisers = {name: build_denoiser(name, weights=weights).to(where) for name in names}
-    results = Results(json, seed)
-    with table_progress(results, len(names) * len(sets) * len(LEVELS)) as tick:
-        bench_denoisers(denoisers, data, results, datasets=sets, images=images, tick=tick)
+    denoisers = {name: build_denoiser(name, weights=folders.get(name)).to(where) for name in names}
+    results = DenoiserResults(json, seed)
+    if missing := [] if chosen else left_out(names):
+        typer.echo(
+            f"left out, as their weights do not ship: {', '.join(missing)}; "
+            "train one with `pnpilot train denoiser NAME` and add --weights NAME=FOLDER",
+            err=True,
+        )
+    cells = len(names) * (len(sets) * len(LEVELS) + (not no_pnp))
+    with table_progress(results, cells) as tick:
+        bench_denoisers(
+            denoisers,
+            data,
+            results,
+            datasets=sets,
+            pnp=not no_pnp,
+            batch=batch or (512 if where.type == "cuda" else 8),
+            images=images,
+            tick=tick,
+        )
 
 
 @bench.command("policies")
@@ -103,7 +143,7 @@ def bench_policies(
     plan.batch, plan.estimate_noise = batch or (512 if where.type == "cuda" else 8), estimate_noise
     sets, settings = distinct(dataset or plan.task.datasets), choose_settings(plan.task, distinct(setting or ()))
     plan.learned = learned_policies(plan, policy or [])
-    methods = distinct(method or method_names(plan.task, plan.learned))
+    methods = distinct(listed(method) or method_names(plan.task, plan.learned))
     check_methods(plan.task, methods, plan.learned)
     check_datasets(data, sets, images)
     results = Results(json, seed, seeds)
@@ -213,3 +253,29 @@ def bench_strength(
     found = measure_strength(chosen, condition, truth.to(where), denoiser, policy, batch=batch, seed=seed)
     plot_strength(out, found, names, f"{task} {condition.label}")
     typer.echo(f"picture: {out}")
+
+
+def _weight_folders(values: Iterable[str], methods: Sequence[str]) -> dict[str, Path]:
+    """Folders of weights by denoiser, from NAME=FOLDER, or from FOLDER where only one denoiser can be meant."""
+    from ..benchmark.denoisers import ready
+    from ..denoisers import DENOISERS
+    from ..errors import BadInput
+
+    found: dict[str, Path] = {}
+    candidates = methods or ready()
+    for value in values:
+        name, equals, folder = value.partition("=")
+        if not equals or Path(value).is_dir():  # a folder may have such a sign in its name
+            if len(candidates) > 1:
+                raise BadInput(f"--weights {value}: say of which denoiser, as NAME={value}, or choose it by --method")
+            name, folder = candidates[0], value
+        elif not folder:
+            raise BadInput(f"--weights {value}: expected FOLDER or NAME=FOLDER")
+        elif name not in DENOISERS:
+            raise BadInput(f"--weights {value}: unknown denoiser {name!r}; known: {', '.join(DENOISERS)}")
+        elif methods and name not in methods:
+            raise BadInput(f"--weights {value}: {name!r} is not among the methods: {', '.join(candidates)}")
+        if name in found:
+            raise BadInput(f"--weights {value}: there is a folder for {name!r} already, {found[name]}")
+        found[name] = Path(folder)
+    return found

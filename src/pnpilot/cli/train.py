@@ -14,7 +14,7 @@ train = typer.Typer(no_args_is_help=True, help="Train the networks.")
 
 @train.command("denoiser")
 def train_denoiser(
-    name: Annotated[str, typer.Argument(help="A trainable denoiser: compact or unet.")],
+    name: Annotated[str, typer.Argument(help="A trainable denoiser: compact, unet, dncnn or memnet.")],
     data: Annotated[Path, typer.Option(help="Folder of training images, searched with its subfolders.")],
     out: Annotated[
         Path | None, typer.Option(help="Folder for checkpoint, weights and card; default runs/NAME.")
@@ -36,6 +36,40 @@ def train_denoiser(
         args.minutes, args.batch, args.patch, args.warmup = min(minutes, 0.2), 4, 64, 5
     with stoppable("stopped; the same command goes on from the last checkpoint"):
         run(args, out or Path("runs") / name, device=chosen_device(device), test=test)
+
+
+@train.command("baseline")
+def train_baseline(
+    name: Annotated[str, typer.Argument(help="A method with weights or constants; see `pnpilot list baselines`.")],
+    data: Annotated[Path, typer.Option(help="Folder of photographs, searched with its subfolders.")],
+    out: Annotated[Path | None, typer.Option(help="Folder for all it writes; default runs/NAME.")] = None,
+    minutes: Annotated[float, typer.Option(help="Wall-clock budget of a network.", min=0.001)] = 20.0,
+    images: Annotated[int, typer.Option(help="Images that constants are searched on.", min=1)] = 16,
+    seed: Annotated[int, typer.Option(help="Seed of weights, images, masks and noise.", min=0, max=2**31)] = 0,
+    workers: Annotated[
+        int | None, typer.Option(help="Processes of a search on a CPU; default one per core.", min=1)
+    ] = None,
+    device: Device = "auto",
+    smoke: Annotated[bool, typer.Option("--smoke", help="Little of everything, to see that all works.")] = False,
+) -> None:
+    """Train a network of other people's, or search the constants of a method, for all settings of `bench csmri`.
+
+    Run the same command again to go on after a stop.
+    """
+    from ..training.train_baseline import train_baseline as run
+
+    with stoppable("stopped; the same command goes on from what is finished"):
+        run(
+            name,
+            data,
+            out or Path("runs") / name,
+            minutes=minutes,
+            images=images,
+            seed=seed,
+            workers=workers,
+            device=chosen_device(device),
+            smoke=smoke,
+        )
 
 
 @train.command("policy")

@@ -36,6 +36,8 @@ class Learned(Policy):
 
     trained_with: str | None = None
     """The sha256 of that denoiser's weights."""
+    sha256: str | None = None
+    """Of its own weights, if they were loaded."""
 
     def __init__(
         self,
@@ -117,7 +119,7 @@ class Learned(Policy):
             require(fitting, "its channels are not those of its observation")
         except (LookupError, TypeError, ValueError, RuntimeError, ArithmeticError, AssertionError) as error:
             raise BadWeights(f"the card of {name!r} does not describe a policy: {error!r}") from error
-        load_weights(policy.network, name, folder)
+        policy.sha256 = load_weights(policy.network, name, folder)["sha256"]
         freeze(policy.network)
         return policy
 

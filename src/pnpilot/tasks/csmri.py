@@ -72,7 +72,9 @@ class CSMRI(Task):
     def select(self, physics: MRI, index: Tensor) -> MRI:
         """Their masks and noise levels."""
         sigma = physics.noise_model.sigma.reshape(-1)
-        return MRI(mask=physics.mask[index], noise_model=GaussianNoise(sigma[index] if len(sigma) > 1 else sigma))
+        noise = GaussianNoise(sigma[index] if len(sigma) > 1 else sigma)
+        # deepinv moves masks to the CPU unless told not to.
+        return MRI(mask=physics.mask[index], noise_model=noise, device=physics.mask.device)
 
     def embed(self, image: Tensor) -> Tensor:
         """A zero imaginary part."""
@@ -160,8 +162,8 @@ class MaskedFourier(Problem):
         """
         variance = self.y.real.new_zeros(len(self)) if self.units.sigma_n is None else self.units.sigma_n.square()
         # Each sample is weighted like its mirror image, which makes a difference for masks other than 0 and 1.
-        there, back = _mirrored(self.mask) * self.y, self.mask * _mirrored(self.y).conj()
-        noise = variance * (energy(self.mask * (back != 0)) + energy(_mirrored(self.mask) * (there != 0)))
+        there, back = mirrored(self.mask) * self.y, self.mask * mirrored(self.y).conj()
+        noise = variance * (energy(self.mask * (back != 0)) + energy(mirrored(self.mask) * (there != 0)))
         chance = 3 * noise * (2 / (there != 0).flatten(1).sum(1).clamp_min(1)).sqrt()
         symmetric = energy(there - back) / 2 - noise - chance < ASYMMETRIC * energy(there)
         telling = energy(there) > 0.1 * energy(self.mask * self.y)
@@ -179,8 +181,8 @@ class MaskedFourier(Problem):
         levels = []
         for y, mask in zip(self.y[:, 0], self.mask[:, 0] != 0, strict=True):
             outer = mask & (radius >= radius[mask].median())
-            pairs = outer & _mirrored(mask)
-            odd = (y - _mirrored(y).conj()) / math.sqrt(2)
+            pairs = outer & mirrored(mask)
+            odd = (y - mirrored(y).conj()) / math.sqrt(2)
             power = (odd[pairs] if pairs.sum() >= 32 else y[outer]).abs().square()
             # The power of complex noise of level σ in both parts is exponential with mean 2σ².
             levels.append((power.median() / (2 * math.log(2))).sqrt())
@@ -191,7 +193,7 @@ class MaskedFourier(Problem):
         return to_two_channels(self.units.unscale(image))
 
 
-def _mirrored(kspace: Tensor) -> Tensor:
+def mirrored(kspace: Tensor) -> Tensor:
     """k ↦ −k."""
     return torch.roll(torch.flip(kspace, (-2, -1)), (1, 1), (-2, -1))
 

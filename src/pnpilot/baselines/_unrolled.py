@@ -1,0 +1,59 @@
+"""Networks that are an algorithm written out, trained end to end for all settings of the benchmark at once."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from pathlib import Path
+
+from torch import Tensor, nn
+
+from ..denoisers.base import freeze
+from ..errors import BadWeights
+from ..tasks.csmri import MaskedFourier
+from ..weights import has_weights, load_weights
+from ._mri import MRIBaseline
+
+
+class UnrolledNetwork(nn.Module, ABC):
+    """From a problem to its images, with the loss that its authors train it by."""
+
+    bf16: bool = True
+    """Whether its convolutions may be trained in bf16."""
+
+    @abstractmethod
+    def forward(self, problem: MaskedFourier) -> Tensor:
+        """Real images (B, 1, H, W)."""
+
+    @abstractmethod
+    def loss(self, problem: MaskedFourier, truth: Tensor) -> Tensor:
+        """A number to make small."""
+
+
+class Unrolled(MRIBaseline):
+    """A network that `pnpilot train baseline NAME` trained; its weights ship."""
+
+    network_class: type[UnrolledNetwork]
+    batch: int
+    """Images per step of training."""
+    rate: float
+    """Learning rate that training begins with."""
+
+    def __init__(self, weights: Path | None = None, network: UnrolledNetwork | None = None) -> None:
+        if network is None:
+            if weights is None and not has_weights(self.name):
+                raise BadWeights(
+                    f"no weights ship for {self.name!r}: train it with `pnpilot train baseline {self.name}`"
+                )
+            network = self.network_class()
+            self.sha256: str | None = load_weights(network, self.name, weights)["sha256"]
+        else:
+            self.sha256 = None
+        self.network = freeze(network)
+
+    def made_with(self) -> str | None:
+        """The weights."""
+        return self.sha256
+
+    def reconstruct(self, problem: MaskedFourier) -> Tensor:
+        """One pass."""
+        return self.network.to(problem.y.device)(problem)

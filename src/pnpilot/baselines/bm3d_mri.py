@@ -1,0 +1,51 @@
+"""BM3D-MRI: block matching as the denoiser of iterative thresholding."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..problem import Problem
+from ..tasks.csmri import MaskedFourier
+from ._searched import Searched
+from .base import BASELINES
+
+
+@BASELINES.register("bm3d-mri")
+class BM3DMRI(Searched):
+    """BM3D-MRI: put the data back, denoise by BM3D at the level of what they leave over, again and again."""
+
+    reference = "Eksioglu, J. Math. Imaging Vis. 2016"
+    modules = ("bm3d",)
+    iterations = 70
+    grid = {"strength": (0.5, 0.7, 1.0, 1.4, 2.0)}
+
+    def solve(self, problem: MaskedFourier, *, strength: float) -> Tensor:
+        """x ← BM3D(x + Fᴴz, strength·‖z‖/√m), z ← y − MFx, image by image."""
+        parts = (problem.select(torch.tensor([index])) for index in range(len(problem)))
+        return torch.cat([self._one(part, strength) for part in parts]).to(problem.mask)
+
+    def _one(self, problem: Problem, strength: float) -> Tensor:
+        numbers = 2 * int(problem.measurements)  # real and imaginary parts
+        x, z = torch.zeros_like(problem.y.real), problem.y
+        for _ in range(self.iterations):
+            level = strength * z.norm().item() / numbers**0.5
+            x = denoised(x + problem.A_adjoint(z).real, level)
+            z = problem.y - problem.A(x)
+        return x
+
+
+def denoised(image: Tensor, sigma: float) -> Tensor:
+    """BM3D's first stage on an image (1, 1, H, W)."""
+    import bm3d
+
+    profile = bm3d.BM3DProfile()
+    # Noise counts as white, so its variances need not be worked out exactly: five times faster, and no worse.
+    profile.nf, profile.k = 16, 1
+    profile.step_ht, profile.search_window_ht = 4, 19
+    profile.num_threads = torch.get_num_threads()
+    clean = bm3d.bm3d(
+        image[0, 0].double().cpu().numpy(), sigma, profile=profile, stage_arg=bm3d.BM3DStages.HARD_THRESHOLDING
+    )
+    return torch.from_numpy(np.asarray(clean)).reshape(image.shape).to(image)

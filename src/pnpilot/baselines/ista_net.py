@@ -1,0 +1,85 @@
+"""ISTA-Net⁺."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from ..tasks.csmri import MaskedFourier
+from ._unrolled import Unrolled, UnrolledNetwork
+from .base import BASELINES
+
+SYMMETRY = 0.01
+"""Weight of the part of the loss that makes the learned transform invertible."""
+
+
+class Phase(nn.Module):
+    """A gradient step on the data, then shrinkage in a learned transform of the result."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+
+        def conv(inputs: int, outputs: int) -> nn.Conv2d:
+            layer = nn.Conv2d(inputs, outputs, 3, padding=1, bias=False)
+            nn.init.xavier_normal_(layer.weight)
+            return layer
+
+        self.step = nn.Parameter(torch.tensor(0.5))
+        self.threshold = nn.Parameter(torch.tensor(0.01))
+        self.spread = conv(1, width)
+        self.forth = nn.ModuleList([conv(width, width), conv(width, width)])
+        self.back = nn.ModuleList([conv(width, width), conv(width, width)])
+        self.gather = conv(width, 1)
+
+    def forward(self, x: Tensor, problem: MaskedFourier) -> tuple[Tensor, Tensor]:
+        """The next image, and how far the transform is from being undone by its inverse."""
+        r = x - self.step * problem.grad(x).real
+        spread = self.spread(r)
+        transformed = _pair(self.forth, spread)
+        shrunk = transformed.sign() * F.relu(transformed.abs() - self.threshold)
+        image = r + self.gather(_pair(self.back, shrunk))
+        if not self.training:
+            return image, image.new_zeros(())
+        return image, (_pair(self.back, transformed) - spread).float().square().mean()
+
+
+def _pair(layers: nn.ModuleList, x: Tensor) -> Tensor:
+    first, second = layers
+    return second(F.relu(first(x)))
+
+
+class ISTANetwork(UnrolledNetwork):
+    """Nine phases with weights of their own: 336,978 parameters."""
+
+    def __init__(self, phases: int = 9, width: int = 32) -> None:
+        super().__init__()
+        self.phases = nn.ModuleList(Phase(width) for _ in range(phases))
+        self.to(memory_format=torch.channels_last)
+
+    def forward(self, problem: MaskedFourier) -> Tensor:
+        """From the zero-filled image."""
+        return self._run(problem)[0]
+
+    def loss(self, problem: MaskedFourier, truth: Tensor) -> Tensor:
+        """Mean squared error, and a little of the asymmetry."""
+        image, asymmetry = self._run(problem)
+        return F.mse_loss(image, truth) + SYMMETRY * asymmetry
+
+    def _run(self, problem: MaskedFourier) -> tuple[Tensor, Tensor]:
+        x = problem.x0().real
+        total = x.new_zeros(())
+        for phase in self.phases:
+            x, asymmetry = phase(x, problem)
+            total = total + asymmetry
+        return x, total
+
+
+@BASELINES.register("ista-net+")
+class ISTANet(Unrolled):
+    """ISTA-Net⁺: nine steps of iterative shrinkage with learned transforms, one network for all settings."""
+
+    reference = "Zhang & Ghanem, CVPR 2018"
+    iterations = 9
+    network_class = ISTANetwork
+    batch, rate = 32, 1.5e-3

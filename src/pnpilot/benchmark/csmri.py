@@ -1,0 +1,193 @@
+"""The paper's CS-MRI table: our method and everyone else's on the same data, each called as a user would call it."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from ..baselines import BASELINES, build_baseline
+from ..errors import BadInput, UnknownName
+from ..metrics import psnr, ssim
+from ..model import PnPilot
+from ..policies.learned import Learned
+from ..tasks import Setting
+from ..tasks.csmri import CSMRI
+from .cells import Cell, Cells, checksum, means
+from .data import load_dataset
+from .denoising import device_name
+
+OURS = "learned"
+ORDER = ("zero-filled", "tv", "recpf", "fcsa", "admm-net", "ista-net+", "bm3d-mri", "dpir", "ircnn")
+"""How the table goes; other baselines for MRI come after these, and ours last."""
+
+
+class Answer(NamedTuple):
+    """What a method makes of a batch."""
+
+    image: Tensor
+    """Real (B, 1, H, W)."""
+    iterations: Tensor
+    """(B,)."""
+
+
+class Method:
+    """A way to reconstruct, by name."""
+
+    def __init__(self, name: str, device: torch.device) -> None:
+        self.name = name
+        if name == OURS:
+            self.model = PnPilot.from_pretrained("csmri", peak=1.0, real=True, device=device)
+            assert isinstance(self.model.policy, Learned)
+            self.made_with: Any = [self.model.policy.sha256, self.model.denoiser.sha256]
+        else:
+            self.baseline = build_baseline(name)
+            self.made_with = self.baseline.made_with()
+
+    def __call__(self, y: Tensor, physics: Any) -> Answer:
+        """Reconstruct a batch."""
+        if self.name == OURS:
+            result = self.model.reconstruct(y, physics)
+            return Answer(result.image[:, :1], torch.tensor([trace["iterations"] for trace in result.trace]))
+        image = self.baseline(y, physics)[:, :1]
+        return Answer(image, torch.full((len(y),), self.baseline.iterations))
+
+
+def method_names() -> list[str]:
+    """All there are, in the order of the table."""
+    others = sorted(name for name in BASELINES if "csmri" in BASELINES[name].serves and name not in ORDER)
+    return [*ORDER, *others, OURS]
+
+
+def choose_methods(wanted: Sequence[str]) -> tuple[list[str], dict[str, str]]:
+    """Those that were asked for, or all that can run here; and for the others of all, why not."""
+    known = method_names()
+    for name in wanted:
+        if name not in known:
+            raise UnknownName(f"unknown method {name!r}; known: {', '.join(known)}")
+    obstacles = {name: why for name in known if name != OURS and (why := BASELINES[name].obstacle())}
+    for name in wanted:
+        if name in obstacles:
+            raise BadInput(f"{name} {obstacles[name]}")
+    return list(wanted) or [name for name in known if name not in obstacles], {} if wanted else obstacles
+
+
+class Example(NamedTuple):
+    """One image by several methods, to look at; all images (H, W)."""
+
+    title: str
+    truth: Tensor
+    images: dict[str, Tensor]
+    captions: dict[str, str]
+    crop: tuple[slice, slice]
+
+
+@dataclass
+class CSMRIBench:
+    """What is measured."""
+
+    data: Path
+    datasets: Sequence[str]
+    settings: Sequence[Setting]
+    methods: Sequence[str]
+    device: torch.device
+    size: tuple[int, int] = (128, 128)
+    images: int | None = None
+    seed: int = 0
+    seeds: int = 1
+    batch: int = 8
+
+    def __len__(self) -> int:
+        return len(self.datasets) * len(self.settings) * len(self.methods) * self.seeds
+
+    def run(self, cells: Cells, tick: Callable[[str], Any] = lambda _: None) -> list[dict[str, Any]]:
+        """Fill what is missing, and return one row per dataset, setting and method; `tick` hears of each cell."""
+        methods = {name: Method(name, self.device) for name in self.methods}
+        rows = []
+        for dataset in self.datasets:
+            names, truth = load_dataset(self.data, dataset, self.size, self.images)
+            names = _told_apart(names)
+            for setting in self.settings:
+                found: dict[str, list[dict[str, Any]]] = {name: [] for name in methods}
+                for seed in range(self.seed, self.seed + self.seeds):
+                    y, physics = CSMRI().simulate(truth.to(self.device), setting, seed)
+                    for name, method in methods.items():
+                        cell = Cell(dataset, setting.label, name, seed)
+                        found[name] += self._fill(cells, cell, method, names, truth, y, physics)
+                        tick(f"{dataset} {setting.label} {name}")
+                rows += [_row(dataset, setting, name, own) for name, own in found.items()]
+        return rows
+
+    def _fill(
+        self, cells: Cells, cell: Cell, method: Method, names: Sequence[str], truth: Tensor, y: Tensor, physics: Any
+    ) -> list[dict[str, Any]]:
+        """Scores of all images, those that are known read, the others computed and kept batch by batch."""
+        made_with = {"size": list(self.size), "method": method.made_with}
+        known = cells.read(cell, made_with)
+        # The noise depends on an image's place in the set.
+        identities = [{"place": place, "checksum": checksum(image)} for place, image in enumerate(truth)]
+        missing = [i for i, name in enumerate(names) if not identities[i].items() <= known.get(name, {}).items()]
+        for start in range(0, len(missing), self.batch):
+            index = torch.tensor(missing[start : start + self.batch])
+            for i, scores in zip(index.tolist(), self._measure(method, truth, y, physics, index), strict=True):
+                known[names[i]] = {**scores, "device": device_name(self.device), **identities[i]}
+            cells.write(cell, made_with, known)
+        return [known[name] for name in names]
+
+    def _measure(
+        self, method: Method, truth: Tensor, y: Tensor, physics: Any, index: Tensor
+    ) -> Iterator[dict[str, float]]:
+        there = index.to(self.device)
+        data, own = y[there], CSMRI().select(physics, there)
+        start = time.perf_counter()
+        answer = method(data, own)
+        image = answer.image.cpu()  # waits for the device
+        seconds = (time.perf_counter() - start) / len(index)
+        columns = (psnr(image, truth[index]), ssim(image, truth[index]), answer.iterations)
+        for p, s, n in zip(*(column.tolist() for column in columns), strict=True):
+            yield {"psnr": round(p, 4), "ssim": round(s, 4), "iterations": n, "seconds": round(seconds, 4)}
+
+    def examples(self, tick: Callable[[str], Any] = lambda _: None) -> list[Example]:
+        """The middle image of each test set in the hardest of the settings, by every method."""
+        found = []
+        for dataset in self.datasets:
+            names, truth = load_dataset(self.data, dataset, self.size, self.images)
+            index, setting = len(names) // 2, self.settings[-1]
+            y, physics = CSMRI().simulate(truth.to(self.device), setting, self.seed)
+            there = torch.tensor([index], device=self.device)
+            own = CSMRI().select(physics, there)
+            images = {}
+            for name in self.methods:
+                images[name] = Method(name, self.device)(y[there], own).image.cpu()
+                tick(f"picture of {dataset}: {name}")
+            captions = {name: f"{psnr(image, truth[[index]]).item():.2f} dB" for name, image in images.items()}
+            shown = {name: image[0, 0] for name, image in images.items()}
+            crop = (_middle(self.size[0]), _middle(self.size[1]))
+            found.append(Example(f"{names[index]}\n{setting.label}", truth[index, 0], shown, captions, crop))
+        return found
+
+
+def _told_apart(names: Sequence[str]) -> list[str]:
+    """Names for the record: images in different folders may share theirs."""
+    seen: Counter[str] = Counter()
+    told = []
+    for name in names:
+        seen[name] += 1
+        told.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
+    return told
+
+
+def _row(dataset: str, setting: Setting, method: str, images: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    labels = {"dataset": dataset, "setting": setting.label, "method": method}
+    devices = sorted({image["device"] for image in images})
+    return {**labels, **means(images), "count": len(images), "device": " and ".join(devices)}
+
+
+def _middle(length: int) -> slice:
+    return slice(length // 4, length // 4 + length // 2)

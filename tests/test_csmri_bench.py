@@ -1,0 +1,476 @@
+"""The CS-MRI table: what is measured, what is kept and not done again, and how it is told."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from rich.console import Console
+
+from pnpilot.baselines import BASELINES
+from pnpilot.benchmark.cells import Cell, Cells, means
+from pnpilot.benchmark.csmri import CSMRIBench, Method, choose_methods, method_names
+from pnpilot.benchmark.published import CSMRI_METHODS, published_csmri
+from pnpilot.benchmark.report import markdown, marks, psnr_table, show
+from pnpilot.cli import main
+from pnpilot.errors import BadInput, UnknownName
+from pnpilot.plots import compare_crops
+from pnpilot.tasks.csmri import CSMRI
+from tests.conftest import phantom
+from tests.test_cli import run
+
+CHEAP = ["zero-filled", "recpf"]
+SETTING = CSMRI.setting(4, 10)
+
+
+def save_picture(path: Path, image: torch.Tensor) -> None:
+    Image.fromarray((255 * image).round().numpy().astype(np.uint8)).save(path)
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """Two small pictures in each of the benchmark's test sets."""
+    for name in CSMRI.datasets:
+        (tmp_path / "data" / name).mkdir(parents=True)
+        for index, picture in enumerate(phantom(48, 40, 2)):
+            save_picture(tmp_path / "data" / name / f"{index}.png", picture[0])
+    return tmp_path / "data"
+
+
+@pytest.fixture
+def bench(data: Path) -> CSMRIBench:
+    return CSMRIBench(data, ["brain50"], [SETTING], CHEAP, torch.device("cpu"), size=(48, 40))
+
+
+@pytest.fixture
+def cells(tmp_path: Path) -> Cells:
+    return Cells(tmp_path / "cells", command="pnpilot bench csmri")
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
+    """Which methods reconstructed how many images, in calls."""
+    real, found = Method.__call__, []
+
+    def watched(self: Method, y: torch.Tensor, physics: Any) -> Any:
+        found.append((self.name, len(y)))
+        return real(self, y, physics)
+
+    monkeypatch.setattr(Method, "__call__", watched)
+    return found
+
+
+# What is measured.
+
+
+def test_rows_and_cells_of_ours_and_others(bench: CSMRIBench, cells: Cells) -> None:
+    heard: list[str] = []
+    bench.methods = [*CHEAP, "learned"]
+    rows = bench.run(cells, heard.append)
+    assert len(heard) == len(bench) == 3
+    assert [(row["dataset"], row["setting"], row["method"]) for row in rows] == [
+        ("brain50", "x4 sigma=10", name) for name in bench.methods
+    ]
+    scores = {row["method"]: row for row in rows}
+    assert scores["learned"]["psnr"] > scores["zero-filled"]["psnr"] + 3
+    assert scores["learned"]["ssim"] > scores["zero-filled"]["ssim"]
+    assert 5 <= scores["learned"]["iterations"] <= 30
+    assert (scores["recpf"]["iterations"], scores["zero-filled"]["iterations"]) == (100, 0)
+    assert all(row["seconds"] > 0 or row["method"] == "zero-filled" for row in rows)
+    assert {(row["count"], row["device"]) for row in rows} == {(2, "CPU")}
+
+    assert {path.name for path in cells.folder.iterdir()} == {
+        Cell("brain50", "x4 sigma=10", name).file for name in bench.methods
+    }
+    content = json.loads((cells.folder / "brain50_x4_sigma=10_recpf_seed=0.json").read_text())
+    assert (content["dataset"], content["method"], content["seed"]) == ("brain50", "recpf", 0)
+    assert content["command"] == "pnpilot bench csmri"
+    assert {"pnpilot", "torch", "deepinv", "python"} <= set(content["versions"])
+    assert list(content["images"]) == ["0", "1"]
+    assert means(list(content["images"].values())) == {
+        key: scores["recpf"][key] for key in ("psnr", "ssim", "iterations", "seconds")
+    }
+
+
+def test_more_seeds_are_more_reconstructions(bench: CSMRIBench, cells: Cells) -> None:
+    bench.methods, bench.seed, bench.seeds = ["zero-filled"], 3, 2
+    (row,) = bench.run(cells)
+    assert row["count"] == 4
+    found = [cells.read(Cell("brain50", "x4 sigma=10", "zero-filled", seed), _made_with(cells)) for seed in (3, 4)]
+    assert found[0]["0"]["psnr"] != found[1]["0"]["psnr"]
+    assert row["psnr"] == pytest.approx(sum(image["psnr"] for own in found for image in own.values()) / 4, abs=1e-3)
+
+
+def _made_with(cells: Cells) -> Any:
+    return json.loads(next(cells.folder.iterdir()).read_text())["made_with"]
+
+
+def test_the_size_of_a_batch_changes_nothing(bench: CSMRIBench, tmp_path: Path) -> None:
+    found = [replace(bench, batch=batch).run(Cells(tmp_path / str(batch))) for batch in (1, 2)]
+    for one, other in zip(*found, strict=True):
+        assert one["psnr"] == pytest.approx(other["psnr"], abs=2e-3)
+        assert one["ssim"] == pytest.approx(other["ssim"], abs=2e-4)
+
+
+def test_all_methods_are_in_the_table_ours_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = method_names()
+    assert set(names) == {name for name in BASELINES if "csmri" in BASELINES[name].serves} | {"learned"}
+    assert len(names) == len(set(names))
+    assert (names[0], names[-1]) == ("zero-filled", "learned")
+    assert [name for name in names if name in CSMRI_METHODS] == list(CSMRI_METHODS)  # in the paper's order
+    assert choose_methods([]) == (names, {})
+    assert choose_methods(["tv", "recpf"]) == (["tv", "recpf"], {})
+    with pytest.raises(UnknownName, match="unknown method 'magic'; known: zero-filled, "):
+        choose_methods(["tv", "magic"])
+    monkeypatch.setattr("pnpilot.baselines.base.find_spec", lambda _: None)
+    chosen, left_out = choose_methods([])
+    assert set(left_out) == {"recpf", "fcsa", "bm3d-mri"}
+    assert chosen == [name for name in names if name not in left_out]
+    with pytest.raises(BadInput, match="bm3d-mri needs bm3d: pip install"):
+        choose_methods(["tv", "bm3d-mri"])
+
+
+# What is kept and not done again.
+
+
+def test_what_is_known_is_not_computed_again(bench: CSMRIBench, cells: Cells, calls: list[tuple[str, int]]) -> None:
+    first = replace(bench, images=1).run(cells)
+    assert calls == [("zero-filled", 1), ("recpf", 1)]
+    assert replace(bench, images=1).run(cells) == first
+    assert len(calls) == 2
+    both = bench.run(cells)
+    assert calls[2:] == [("zero-filled", 1), ("recpf", 1)]  # the new image alone
+    assert [row["count"] for row in both] == [2, 2]
+    assert bench.run(cells) == both
+    assert replace(bench, images=1).run(cells) == first
+    assert len(calls) == 4
+
+
+def test_another_image_of_the_same_name_is_computed_anew(
+    bench: CSMRIBench, cells: Cells, calls: list[tuple[str, int]]
+) -> None:
+    before = bench.run(cells)
+    calls.clear()
+    save_picture(bench.data / "brain50" / "1.png", 1 - phantom(48, 40, 1)[0, 0])
+    after = bench.run(cells)
+    assert calls == [("zero-filled", 1), ("recpf", 1)]
+    assert after[0]["psnr"] != before[0]["psnr"]
+
+
+def test_other_constants_and_sizes_are_computed_anew(
+    bench: CSMRIBench, cells: Cells, calls: list[tuple[str, int]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def shipped(tv: float) -> None:
+        own = {"acceleration": 4, "sigma": 10, "constants": {"tv": tv, "wavelet": 0.0}}
+        (tmp_path / "recpf.json").write_text(json.dumps({"settings": {"x4 sigma=10": own}}))
+
+    monkeypatch.setattr("pnpilot.baselines._searched.parameters_file", lambda name: tmp_path / f"{name}.json")
+    shipped(0.02)
+    before = bench.run(cells)
+    calls.clear()
+    shipped(0.002)
+    after = bench.run(cells)
+    assert calls == [("recpf", 2)]
+    assert after[0] == before[0]
+    assert after[1]["psnr"] < before[1]["psnr"]
+    calls.clear()
+    replace(bench, size=(32, 32)).run(cells)
+    assert calls == [("zero-filled", 2), ("recpf", 2)]
+
+
+def test_images_of_one_name_in_two_folders_are_told_apart(
+    bench: CSMRIBench, cells: Cells, calls: list[tuple[str, int]]
+) -> None:
+    folder = bench.data / "brain50" / "more"
+    folder.mkdir()
+    save_picture(folder / "1.png", 1 - phantom(48, 40, 1)[0, 0])
+    bench.methods = ["zero-filled"]
+    (first,) = bench.run(cells)
+    assert bench.run(cells) == [first]
+    assert calls == [("zero-filled", 3)]
+    content = json.loads((cells.folder / Cell("brain50", "x4 sigma=10", "zero-filled").file).read_text())
+    assert list(content["images"]) == ["0", "1", "1 (2)"]
+    assert len({image["psnr"] for image in content["images"].values()}) == 3
+
+
+@pytest.mark.parametrize("content", [b'{"made_with": {', b"\xff\xfe\x00", b"[]", b"{}", b""])
+def test_a_broken_cell_is_computed_anew(
+    content: bytes, bench: CSMRIBench, cells: Cells, calls: list[tuple[str, int]]
+) -> None:
+    before = bench.run(cells)
+    calls.clear()
+    (cells.folder / Cell("brain50", "x4 sigma=10", "zero-filled").file).write_bytes(content)
+    after = bench.run(cells)
+    assert calls == [("zero-filled", 2)]
+    assert after[0]["psnr"] == before[0]["psnr"]
+
+
+def test_a_stopped_run_keeps_the_batches_that_are_done(
+    bench: CSMRIBench, cells: Cells, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = Method.__call__
+    done: list[str] = []
+
+    def stopping(self: Method, y: torch.Tensor, physics: Any) -> Any:
+        if len(done) == 1:
+            done.append("stop")
+            raise KeyboardInterrupt
+        done.append(self.name)
+        return real(self, y, physics)
+
+    monkeypatch.setattr(Method, "__call__", stopping)
+    bench.batch = 1
+    with pytest.raises(KeyboardInterrupt):
+        bench.run(cells)
+    bench.run(cells)
+    assert done == ["zero-filled", "stop", "zero-filled", "recpf", "recpf"]
+
+
+def test_cells_have_names_that_are_files() -> None:
+    names = {
+        Cell("brain50", "cartesian x4 sigma=15", "ista-net+", 2).file,
+        Cell("brain50", "x4 sigma=15", "ista-net+", 2).file,
+        Cell("a/b", "x4 sigma=15", "tv").file,
+    }
+    assert names == {
+        "brain50_cartesian_x4_sigma=15_ista-net+_seed=2.json",
+        "brain50_x4_sigma=15_ista-net+_seed=2.json",
+        "a_b_x4_sigma=15_tv_seed=0.json",
+    }
+
+
+# How it is told.
+
+
+def row(method: str, psnr: float, *, dataset: str = "brain50", setting: str = "x4 sigma=10") -> dict[str, Any]:
+    scores = {"psnr": psnr, "ssim": psnr / 100, "iterations": 9, "seconds": 0.5, "count": 2, "device": "CPU"}
+    return {"dataset": dataset, "setting": setting, "method": method, **scores}
+
+
+def test_the_best_two_are_marked_and_equal_ones_share_a_place() -> None:
+    assert marks([30.0, 31.0, 29.0], "{:.2f}") == ["second", "best", ""]
+    assert marks([30.001, 30.004, 29.0, 29.0, 28.0], "{:.2f}") == ["best", "best", "second", "second", ""]
+    assert marks([None, 30.0], "{:.2f}") == ["", "best"]
+    assert marks([None], "{:.2f}") == [""]
+
+
+def test_the_papers_columns_stand_beside_ours() -> None:
+    rows = [row("tv", 30.5), row("recpf", 30.0), row("ista-net+", 32.0), row("learned", 32.004)]
+    header, _, line = psnr_table(rows).splitlines()
+    assert header == "|  | tv | recpf | ista-net+ | learned | recpf † | ista-net+ † | learned † |"
+    assert line == "| x4 sigma=10 | *30.50* | 30.00 | **32.00** | **32.00** | 30.21 | **33.13** | *33.07* |"
+
+
+def test_settings_and_sets_that_the_paper_does_not_have_stand_alone() -> None:
+    header, _, line = psnr_table([row("recpf", 30.0, setting="x3 sigma=7")]).splitlines()
+    assert (header, line) == ("|  | recpf |", "| x3 sigma=7 | **30.00** |")
+    mixed = psnr_table([row("recpf", 30.0, setting="x3 sigma=7"), row("recpf", 29.0)]).splitlines()
+    assert mixed[2:] == ["| x3 sigma=7 | **30.00** |  |", "| x4 sigma=10 | **29.00** | **30.21** |"]
+    assert "†" not in markdown([row("recpf", 30.0, dataset="mine")], "pnpilot")
+
+
+def test_the_report_has_every_score_and_the_right_caution() -> None:
+    rows = [row(name, 30.0, dataset=dataset) for dataset in ("brain50", "medical4") for name in ("recpf", "learned")]
+    text = markdown(rows, "pnpilot bench csmri --seed 1")
+    assert text.startswith("# CS-MRI\n\n`pnpilot bench csmri --seed 1`\n")
+    brain, medical = text.split("## brain50\n")[1].split("## medical4\n")
+    for part in (brain, medical):
+        assert [line for line in part.splitlines() if line.startswith("### ")] == [
+            "### PSNR in dB",
+            "### SSIM",
+            "### Iterations",
+            "### Seconds per image, CPU",
+        ]
+        assert "Means over 2 reconstructions." in part
+        assert "| x4 sigma=10 | **0.3000** | **0.3000** |" in part
+        assert "| x4 sigma=10 | 9.0 | 9.0 |" in part
+    assert "MICCAI" in brain
+    assert "not proven" in brain
+    assert "Medical7" in medical
+    assert "Four of its seven images are here, so the means cannot be compared." in medical
+    assert "cannot be compared" not in brain
+
+
+def test_the_report_says_what_ran_where() -> None:
+    rows = [row("recpf", 30.0), {**row("learned", 31.0), "device": "a GPU"}]
+    assert "### Seconds per image, recpf: CPU; learned: a GPU\n" in markdown(rows, "pnpilot")
+
+
+def test_lines_on_the_screen_have_the_papers_number() -> None:
+    console = Console(width=140)
+    with console.capture() as capture:
+        show([row("recpf", 30.0), row("tv", 31.0), row("learned", 31.5, setting="x8 sigma=15")], console)
+    lines = [line.split() for line in capture.get().splitlines() if "sigma" in line]
+    assert lines[0] == ["brain50", "x4", "sigma=10", "recpf", "30.00", "0.3000", "9.0", "0.500", "30.21"]
+    assert lines[1][-1] == "0.500"  # no number for tv
+    assert lines[2][-1] == "29.65"
+
+
+@pytest.mark.parametrize(
+    ("dataset", "setting", "method", "value"),
+    [
+        ("brain50", "x4 sigma=10", "ista-net+", 33.13),
+        ("brain50", "x2 sigma=5", "learned", 38.57),
+        ("brain50", "x8 sigma=5", "bm3d-mri", 31.34),
+        ("brain50", "x2 sigma=15", "fcsa", 26.68),
+        ("medical4", "x8 sigma=15", "learned", 26.41),
+        ("medical4", "x4 sigma=5", "admm-net", 30.24),
+        ("medical4", "x2 sigma=10", "recpf", 29.48),
+        ("medical4", "x4 sigma=15", "ircnn", 27.94),
+        ("brain50", "x4 sigma=10", "tv", None),
+        ("brain50", "x3 sigma=10", "recpf", None),
+        ("set12", "x4 sigma=10", "recpf", None),
+    ],
+)
+def test_published_numbers(dataset: str, setting: str, method: str, value: float | None) -> None:
+    assert published_csmri(dataset, setting, method) == value
+
+
+def test_the_paper_has_every_setting_and_falls_with_noise_and_acceleration() -> None:
+    for dataset in CSMRI.datasets:
+        for method in CSMRI_METHODS:
+            table = {
+                (setting["acceleration"], setting["sigma"]): published_csmri(dataset, setting.label, method) or 0.0
+                for setting in CSMRI().settings
+            }
+            for factor in (2, 4, 8):
+                assert table[factor, 5] > table[factor, 10] > table[factor, 15] > 20
+            assert table[2, 5] > table[4, 5] > table[8, 5]
+
+
+def test_examples_are_drawn(bench: CSMRIBench, tmp_path: Path) -> None:
+    heard: list[str] = []
+    bench.datasets, bench.settings = ["brain50", "medical4"], [SETTING, CSMRI.setting(8, 15)]
+    examples = bench.examples(heard.append)
+    assert len(heard) == 4
+    assert examples[0].title == "1\nx8 sigma=15"
+    assert list(examples[0].images) == CHEAP
+    assert all(image.shape == examples[0].truth.shape == (48, 40) for image in examples[0].images.values())
+    assert examples[0].truth[examples[0].crop].shape == (24, 20)
+    assert all(caption.endswith(" dB") for caption in examples[0].captions.values())
+    compare_crops(tmp_path / "picture.png", [examples[0], examples[1]._replace(images={"recpf": examples[1].truth})])
+    with Image.open(tmp_path / "picture.png") as picture:
+        assert min(picture.size) > 300
+        assert np.asarray(picture.convert("L")).std() > 10
+
+
+# The command line.
+
+
+class Said(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+def speaker(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Said]:
+    """The entry point in this process, which saves the seconds that the imports take."""
+    monkeypatch.setenv("COLUMNS", "400")
+    monkeypatch.setenv("NO_COLOR", "1")
+
+    def say(*arguments: str | Path) -> Said:
+        monkeypatch.setattr(sys, "argv", ["pnpilot", *map(str, arguments)])
+        with pytest.raises(SystemExit) as end:
+            main()
+        assert not isinstance(end.value.code, str)
+        return Said(end.value.code or 0, *capsys.readouterr())
+
+    return say
+
+
+@pytest.fixture
+def say(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Said]:
+    return speaker(monkeypatch, capsys)
+
+
+def test_the_command_writes_table_numbers_picture_and_cells(data: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    options = ["--images", "1", "--methods", "zero-filled,recpf", "--setting", "x4 sigma=10", "--size", "48x40"]
+    result = run("bench", "csmri", "--data", data, "--out", out, *options)
+    assert result.returncode == 0, result.stderr
+    assert {path.name for path in out.iterdir()} == {"csmri.md", "csmri.json", "csmri.png", "cells"}
+    assert len(list((out / "cells").iterdir())) == 4
+    content = json.loads((out / "csmri.json").read_text())
+    assert content["command"].startswith("pnpilot bench csmri --data ")
+    assert (content["seed"], content["seeds"]) == (0, 1)
+    assert [(entry["dataset"], entry["method"]) for entry in content["rows"]] == [
+        (dataset, method) for dataset in ("brain50", "medical4") for method in CHEAP
+    ]
+    report = (out / "csmri.md").read_text()
+    assert f"`{content['command']}`" in report
+    assert "recpf †" in report
+    assert f"{content['rows'][1]['psnr']:.2f}" in report
+    assert f"{content['rows'][1]['psnr']:.2f}" in result.stdout
+    assert "30.21" in result.stdout
+    assert result.stdout.splitlines()[-1].startswith("written: ")
+    with Image.open(out / "csmri.png") as picture:
+        assert np.asarray(picture.convert("L")).std() > 10
+
+
+def test_the_command_goes_on_from_what_is_there(
+    data: Path, tmp_path: Path, say: Callable[..., Said], calls: list[tuple[str, int]]
+) -> None:
+    options = ["bench", "csmri", "--data", data, "--out", tmp_path / "out", "--size", "32", "--no-figure"]
+    options += ["--setting", "x2 sigma=5", "--dataset", "brain50"]
+    assert say(*options, "--method", "zero-filled").code == 0
+    said = say(*options, "--method", "zero-filled", "--method", "recpf", "--batch", "1")
+    assert said.code == 0, said.err
+    assert calls == [("zero-filled", 2), ("recpf", 1), ("recpf", 1)]
+    assert not (tmp_path / "out" / "csmri.png").exists()
+
+
+def test_methods_that_cannot_run_are_left_out_aloud(
+    data: Path, tmp_path: Path, say: Callable[..., Said], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pnpilot.baselines.base.find_spec", lambda _: None)
+    monkeypatch.setattr(CSMRIBench, "run", lambda bench, *_: [row(name, 30.0) for name in bench.methods])
+    said = say("bench", "csmri", "--data", data, "--out", tmp_path / "out", "--no-figure")
+    assert said.code == 0, said.err
+    assert "left out: recpf needs pywt: pip install 'pnpilot[baselines]'" in said.err
+    assert "left out: bm3d-mri needs bm3d: " in said.err
+    assert "recpf" not in said.out
+    assert "learned" in said.out
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--methods", "zero-filled,magic"], "unknown method 'magic'; known: zero-filled, "),
+        (["--setting", "x99"], "unknown setting 'x99'"),
+        (["--dataset", "brain99"], "no test set 'brain99'"),
+        (["--size", "big"], "a size is a number from 16 on"),
+        (["--methods", "zero-filled", "--out", "/proc/no"], "cannot write to the folder"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(
+    options: list[str], message: str, data: Path, tmp_path: Path, say: Callable[..., Said]
+) -> None:
+    said = say("bench", "csmri", "--data", data, "--out", tmp_path / "out", *options)
+    assert (said.code, said.out) == (2, "")
+    (line,) = said.err.strip().splitlines()
+    assert line.startswith("pnpilot: ")
+    assert message in line
+
+
+def test_baselines_are_listed_with_their_references(say: Callable[..., Said]) -> None:
+    said = say("list", "baselines")
+    assert said.code == 0
+    for name in BASELINES:
+        (line,) = [line for line in said.out.splitlines() if line.split()[0] == name]
+        assert BASELINES.summary(name) in line
+        assert BASELINES[name].reference in line
+    assert "pip install" not in said.out
+    assert "admm-net" not in say("list", "solvers").out
+
+
+def test_unknown_kinds_are_not_listed(say: Callable[..., Said]) -> None:
+    said = say("list", "nonsense")
+    assert said == (2, "", "pnpilot: unknown kind 'nonsense'; known: tasks, solvers, denoisers, policies, baselines\n")

@@ -1,0 +1,479 @@
+"""What other people's methods are given before they run: trained networks, searched constants."""
+
+from __future__ import annotations
+
+import json
+import math
+import pickle
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from PIL import Image
+from torch import Tensor, nn
+
+from pnpilot.baselines import BASELINES
+from pnpilot.baselines._searched import Searched
+from pnpilot.baselines._unrolled import Unrolled
+from pnpilot.baselines.admm_net import ADMMNet, ADMMNetwork
+from pnpilot.baselines.recpf import RecPF
+from pnpilot.denoisers.base import freeze
+from pnpilot.errors import BadInput
+from pnpilot.metrics import psnr
+from pnpilot.problem import Hints
+from pnpilot.tasks import open_problem
+from pnpilot.tasks.csmri import CSMRI, MaskedFourier
+from pnpilot.training import search_constants as searching
+from pnpilot.training.clock import Clock
+from pnpilot.training.progress import ProgressLine
+from pnpilot.training.search_constants import SearchArgs, search_constants
+from pnpilot.training.supervised import Supervised, follow
+from pnpilot.training.train_unrolled import Exam, Simulator, UnrolledArgs, train_unrolled
+from tests.conftest import block_pictures, phantom
+from tests.contracts import assert_close
+from tests.test_csmri_bench import Said, speaker
+
+CPU = torch.device("cpu")
+LABELS = [setting.label for setting in CSMRI().settings]
+
+
+@pytest.fixture
+def images(tmp_path: Path) -> Path:
+    return block_pictures(tmp_path / "images", 5, 4)
+
+
+@pytest.fixture
+def say(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Said]:
+    return speaker(monkeypatch, capsys)
+
+
+def refused(said: Said) -> str:
+    """The one line of a refusal."""
+    assert (said.code, said.out) == (2, "")
+    (line,) = said.err.strip().splitlines()
+    assert line.startswith("pnpilot: ")
+    return line
+
+
+# The command line.
+
+
+class Small(ADMMNetwork):
+    """Shorter and narrower."""
+
+    def __init__(self) -> None:
+        super().__init__(2, 4)
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ADMMNet, "network_class", Small)
+
+
+@pytest.mark.usefixtures("small")
+def test_a_network_is_trained_and_its_weights_load(images: Path, tmp_path: Path, say: Callable[..., Said]) -> None:
+    command = ["train", "baseline", "admm-net", "--smoke", "--data", images, "--out", tmp_path / "out"]
+    said = say(*command, "--minutes", "0.02")
+    assert said.code == 0, said.err
+    assert f"weights in {tmp_path / 'out' / 'admm-net.safetensors'}" in said.err
+    card = json.loads((tmp_path / "out" / "admm-net.json").read_text())
+    assert card["command"] == "pnpilot train baseline admm-net --data DIR --minutes 0.02 --seed 0"
+    assert card["arguments"]["data"] == "images"
+    assert (card["images"], card["device"]) == (4, "CPU")
+    assert card["steps"] > 0
+    assert list(card["held_out"]) == LABELS
+    assert ADMMNet(weights=tmp_path / "out").made_with() == card["sha256"]
+
+    again = say(*command, "--minutes", "0.02")  # the budget is spent
+    assert again.code == 0, again.err
+    assert f"resumed at step {card['steps']}" in again.err
+    assert json.loads((tmp_path / "out" / "admm-net.json").read_text())["sha256"] == card["sha256"]
+    assert "other settings" in refused(say(*command, "--minutes", "0.02", "--seed", "1"))
+
+
+@pytest.mark.usefixtures("small")
+def test_ctrl_c_keeps_what_was_trained(
+    images: Path, tmp_path: Path, say: Callable[..., Said], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, calls = ADMMNetwork.loss, []
+
+    def stopping(self: ADMMNetwork, problem: MaskedFourier, truth: Tensor) -> Tensor:
+        calls.append(truth.shape)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return real(self, problem, truth)
+
+    monkeypatch.setattr(ADMMNetwork, "loss", stopping)
+    said = say("train", "baseline", "admm-net", "--smoke", "--data", images, "--out", tmp_path / "out")
+    assert said.code == 130
+    assert "stopped at step 2" in said.err
+    assert "pnpilot: stopped; the same command goes on from what is finished" in said.err
+    assert calls[0] == (2, 1, 32, 32)
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {"checkpoint.safetensors"}
+
+
+@pytest.fixture
+def solved(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, float]]:
+    """A search of four points by few iterations, and the constants of everything that it solved."""
+    real, found = RecPF.solve, []
+
+    def watched(self: RecPF, problem: MaskedFourier, **constants: float) -> Tensor:
+        found.append(constants)
+        return real(self, problem, **constants)
+
+    monkeypatch.setattr(RecPF, "grid", {"tv": (0.001, 0.03), "wavelet": (0.0, 0.01)})
+    monkeypatch.setattr(RecPF, "iterations", 3)
+    monkeypatch.setattr(RecPF, "solve", watched)
+    return found
+
+
+def test_constants_are_searched_once_per_setting(
+    images: Path, tmp_path: Path, say: Callable[..., Said], solved: list[dict[str, float]]
+) -> None:
+    command = ["train", "baseline", "recpf", "--smoke", "--workers", "1", "--data", images, "--out", tmp_path / "out"]
+    said = say(*command)
+    assert said.code == 0, said.err
+    assert len(solved) == 9 * 4
+    table = json.loads((tmp_path / "out" / "recpf.json").read_text())
+    assert table["command"] == "pnpilot train baseline recpf --data DIR --images 1 --seed 0"
+    assert table["arguments"]["data"] == "images"
+    assert list(table["settings"]) == LABELS
+    for setting in CSMRI().settings:
+        own = table["settings"][setting.label]
+        assert (own["acceleration"], own["sigma"]) == (setting["acceleration"], setting["sigma"])
+        assert own["constants"] in solved
+        assert math.isfinite(own["psnr"])
+        assert setting.label in said.err
+
+    assert say(*command).code == 0
+    assert len(solved) == 9 * 4  # nothing is searched again
+    del table["settings"]["x4 sigma=10"]
+    (tmp_path / "out" / "recpf.json").write_text(json.dumps(table))
+    assert say(*command).code == 0
+    assert len(solved) == 10 * 4
+    assert set(json.loads((tmp_path / "out" / "recpf.json").read_text())["settings"]) == set(LABELS)
+
+    assert "belongs to a search with other settings" in refused(say(*command, "--seed", "1"))
+    (tmp_path / "out" / "recpf.json").write_text("{")
+    assert "choose another folder or delete it" in refused(say(*command))
+    assert len(solved) == 10 * 4
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("zero-filled", "zero-filled has nothing to train or to search; those that have: admm-net, bm3d-mri, "),
+        ("dpir", "dpir has nothing to train or to search"),
+        ("recpv", "unknown baseline 'recpv'; did you mean 'recpf'?"),
+    ],
+)
+def test_names_with_nothing_to_train_are_refused(
+    name: str, message: str, images: Path, tmp_path: Path, say: Callable[..., Said]
+) -> None:
+    out = tmp_path / "out"
+    assert message in refused(say("train", "baseline", name, "--data", images, "--out", out))
+    assert not out.exists()
+
+
+@pytest.mark.parametrize("name", ["admm-net", "recpf"])
+def test_useless_folders_are_refused(name: str, images: Path, tmp_path: Path, say: Callable[..., Said]) -> None:
+    command = ["train", "baseline", name, "--workers", "1", "--out", tmp_path / "out", "--data"]
+    assert "there is no folder" in refused(say(*command, tmp_path / "nowhere"))
+    assert "at least 128×128" in refused(say(*command, images))  # these are smaller
+    (tmp_path / "file").write_text("")
+    assert "cannot write to the folder" in refused(say(*command, images, "--out", tmp_path / "file" / "out"))
+
+
+def test_a_network_needs_images_to_hold_out(tmp_path: Path, say: Callable[..., Said]) -> None:
+    (tmp_path / "one").mkdir()
+    Image.new("L", (40, 40), 90).save(tmp_path / "one" / "0.png")
+    command = ["train", "baseline", "ista-net+", "--smoke", "--data", tmp_path / "one", "--out", tmp_path / "out"]
+    assert "none of the 0 held-out images is at least 32×32" in refused(say(*command))
+
+
+# The search.
+
+
+def test_the_best_of_all_that_was_tried_is_kept(
+    images: Path, tmp_path: Path, solved: list[dict[str, float]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(searching, "CSMRI", OneSetting)
+    args = SearchArgs("recpf", str(images), images=2, size=32, refinements=1)
+    table = search_constants(args, tmp_path / "out", device=CPU)
+    (own,) = table["settings"].values()
+    tried = [dict(point) for point in {tuple(constants.items()) for constants in solved}]
+    assert len(tried) == len(solved) > 4  # no point twice, and some beyond the grid
+    truth = searching._images(args)
+    y, physics = CSMRI().simulate(truth, CSMRI.setting(4, 10), seed=1)
+    scores = {
+        tuple(constants.values()): psnr(RecPF(constants)(y, physics)[:, :1], truth).mean().item() for constants in tried
+    }
+    assert own["psnr"] == pytest.approx(max(scores.values()), abs=1e-3)
+    best = max(scores, key=scores.__getitem__)
+    assert tuple(own["constants"].values()) == pytest.approx(best, rel=1e-3)
+
+
+class OneSetting(CSMRI):
+    def __init__(self) -> None:
+        self.settings = [self.setting(4, 10)]
+
+
+class Pickling(ThreadPoolExecutor):
+    """A pool of processes as far as its work can tell, without the seconds that they take to start."""
+
+    def __init__(self, workers: int, *_: object) -> None:
+        assert workers == 3
+        super().__init__(1)
+
+    def map(self, fn: Any, *iterables: Any, **_: Any) -> Any:
+        return super().map(fn, *([pickle.loads(pickle.dumps(job)) for job in jobs] for jobs in iterables))
+
+
+def test_processes_find_what_one_finds(
+    images: Path, tmp_path: Path, solved: list[dict[str, float]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(searching, "CSMRI", OneSetting)
+    monkeypatch.setattr(searching, "ProcessPoolExecutor", Pickling)
+    args = SearchArgs("recpf", str(images), images=2, size=32, refinements=0)
+    alone, together = (
+        search_constants(args, tmp_path / str(workers), device=CPU, workers=workers)["settings"]["x4 sigma=10"]
+        for workers in (1, 3)
+    )
+    assert alone["constants"] == together["constants"]
+    assert alone["psnr"] == pytest.approx(together["psnr"], abs=2e-3)
+    assert len(solved) == 4 + 2 * 4  # all images at once, or one by one
+
+
+def test_finer_grids_lie_around_the_best_point_and_beyond_the_ends() -> None:
+    assert searching._denser([1, 4, 16], 4) == [1, 2, 4, 8, 16]
+    assert searching._denser([1, 4, 16], 1) == pytest.approx([0.5, 1, 2, 4, 16])
+    assert searching._denser([1, 4, 16], 16) == pytest.approx([1, 4, 8, 16, 32])
+    assert searching._denser([0, 4, 16], 0) == [0, 2, 4, 16]
+    assert searching._denser([0, 4, 16], 4) == [0, 2, 4, 8, 16]
+    assert searching._denser([0, 4], 4) == pytest.approx([0, 2, 4, math.sqrt(32)])
+    assert searching._around([1, 2, 4, 8], 4) == [2, 4, 8]
+    assert searching._around([1, 2, 4, 8], 1) == [1, 2]
+
+
+@pytest.mark.parametrize("name", [name for name in BASELINES if issubclass(BASELINES[name], Searched)])
+def test_grids_rise_and_can_be_made_finer(name: str) -> None:
+    kind = BASELINES[name]
+    assert issubclass(kind, Searched)
+    for values in kind.grid.values():
+        assert len(values) > 1
+        assert list(values) == sorted(set(values))
+        for value in values:
+            assert set(values) <= set(searching._denser(values, value))
+
+
+# Data for training.
+
+
+def test_simulated_data_are_those_of_the_benchmark() -> None:
+    truth = phantom(32, 32, 9)
+    simulator = Simulator(32, CPU)
+    simulator.levels.zero_()
+    ours = simulator.measure(truth, torch.Generator(), torch.arange(9))
+    settings = [CSMRI.setting(setting["acceleration"], 0) for setting in CSMRI().settings]
+    theirs = open_problem(*CSMRI().simulate(truth, settings), Hints(peak=1.0, real=True))
+    assert isinstance(theirs, MaskedFourier)
+    assert torch.equal(ours.mask, theirs.mask)
+    assert_close(ours.y, theirs.y)
+    assert torch.equal(ours.measurements, theirs.measurements)
+    assert_close(ours.x0(), theirs.x0())
+    assert torch.equal(ours.units.peak, theirs.units.peak)
+    assert torch.equal(ours.units.real, theirs.units.real)
+
+
+def test_simulated_noise_has_the_level_of_the_setting() -> None:
+    truth, simulator = phantom(64, 64, 9), Simulator(64, CPU)
+    settings, generator = torch.arange(9), torch.Generator().manual_seed(0)
+    y, physics = CSMRI().simulate(truth, CSMRI().settings)
+    theirs = open_problem(y, physics, Hints(peak=1.0, real=True))
+    for problem in (simulator.measure(truth, generator, settings), theirs):
+        assert isinstance(problem, MaskedFourier)
+        assert problem.units.sigma_n is not None
+        assert_close(problem.units.sigma_n * 255, torch.tensor([5.0, 10, 15] * 3))
+        noise = problem.y - problem.A(truth)
+        for one, mask, level in zip(noise, problem.mask, problem.units.sigma_n.tolist(), strict=True):
+            sampled = one[mask > 0]
+            assert sampled.real.std().item() == pytest.approx(level, rel=0.15)
+            assert sampled.imag.std().item() == pytest.approx(level, rel=0.15)
+            assert one[mask == 0].abs().max() < 1e-6
+
+
+def test_settings_are_drawn_at_random_and_by_the_seed() -> None:
+    truth, simulator = phantom(32, 32, 1).repeat(200, 1, 1, 1), Simulator(32, CPU)
+    first, again = (simulator.measure(truth, torch.Generator().manual_seed(5)) for _ in range(2))
+    assert torch.equal(first.y, again.y)
+    assert first.units.sigma_n is not None
+    drawn = list(zip(first.measurements.tolist(), first.units.sigma_n.tolist(), strict=True))
+    assert len(set(drawn)) == 9
+    assert min(drawn.count(one) for one in set(drawn)) > 8
+
+
+def test_the_exam_is_the_same_every_time_and_takes_images_that_are_large_enough() -> None:
+    pictures = [(255 * image[0]).byte().numpy() for image in phantom(40, 36, 2)]
+    simulator = Simulator(32, CPU)
+
+    class Truthful(nn.Module):
+        def forward(self, problem: MaskedFourier) -> Tensor:
+            return problem.x0().real
+
+    first, again = (Exam([*pictures, pictures[0][:20]], simulator).take(Truthful()) for _ in range(2))  # type: ignore[arg-type]
+    assert first == again
+    assert list(first) == LABELS
+    assert first["x2 sigma=5"] > first["x8 sigma=5"]
+    assert len(Exam(pictures, simulator).truth) == 4  # plain and varied
+
+
+# Training.
+
+
+@pytest.mark.parametrize("name", [name for name in BASELINES if issubclass(BASELINES[name], Unrolled)])
+def test_a_few_steps_lower_the_loss_on_one_batch(name: str) -> None:
+    kind = BASELINES[name]
+    assert issubclass(kind, Unrolled)
+    network, truth = kind.network_class(), phantom(16, 16)
+    problem = Simulator(16, CPU).measure(truth, torch.Generator().manual_seed(0), torch.tensor([0, 4]))
+    optimizer = torch.optim.AdamW(network.parameters(), kind.rate, weight_decay=0.0)
+    losses = []
+    for _ in range(8):
+        optimizer.zero_grad()
+        loss = network.loss(problem, truth)
+        loss.backward()
+        nn.utils.clip_grad_norm_(network.parameters(), 1.0)
+        optimizer.step()
+        losses.append(loss.item())
+    assert losses[-1] < 0.8 * losses[0], losses
+
+
+class Looks(Clock):
+    """Time passes by the look: the same number of steps on any machine."""
+
+    def __init__(self, minutes: float, spent: float = 0.0) -> None:
+        self.budget, self.looks = 60 * minutes, spent
+
+    @property
+    def spent(self) -> float:
+        return self.looks
+
+    @property
+    def share(self) -> float:
+        self.looks += 1
+        return min(1.0, self.looks / self.budget)
+
+
+class Toy:
+    """A line to learn, and what random numbers it was shown."""
+
+    def __init__(self, out: Path, *, stop_at: int | None = None, seed: int = 0, minutes: float = 1.0) -> None:
+        torch.manual_seed(seed)
+        self.generator = torch.Generator().manual_seed(3)
+        args = UnrolledArgs("toy", "", minutes=minutes, seed=seed, learning_rate=0.2, warmup=1)
+        self.run = Supervised(nn.Linear(1, 1), args, out, self.generator)
+        self.stop_at, self.shown, self.losses, self.said = stop_at, [], [], []  # type: ignore[var-annotated]
+
+    def loss(self) -> Tensor:
+        if len(self.shown) == self.stop_at:
+            raise KeyboardInterrupt
+        x = torch.rand(16, 1, generator=self.generator)
+        self.shown.append(x[0].item())
+        loss = (self.run.network(x) - 3 * x + 1).square().mean()
+        self.losses.append(loss.item())
+        return loss
+
+    def examine(self, network: nn.Module) -> str:
+        self.said.append(network)
+        return ""
+
+    def go(self, save_every: float = 60.0) -> Toy:
+        with ProgressLine("toy", quiet=True) as line:
+            self.run.run(line, self.loss, self.examine, save_every)
+        return self
+
+
+@pytest.fixture
+def looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pnpilot.training.supervised.Clock", Looks)
+
+
+@pytest.mark.usefixtures("looks")
+def test_it_spends_its_budget_and_learns(tmp_path: Path) -> None:
+    toy = Toy(tmp_path).go()
+    assert toy.run.step == len(toy.losses) == 30  # two looks at the clock a step
+    assert toy.losses[-1] < 0.3 * toy.losses[0]
+    assert (tmp_path / "checkpoint.safetensors").is_file()
+    assert not toy.said
+    assert Toy(tmp_path).go().run.step == 30  # nothing is left to do
+
+
+@pytest.mark.usefixtures("looks")
+def test_a_stopped_run_goes_on_from_the_saved_step(tmp_path: Path) -> None:
+    (tmp_path / "whole").mkdir()
+    (tmp_path / "parts").mkdir()
+    whole = Toy(tmp_path / "whole").go()
+    first = Toy(tmp_path / "parts", stop_at=5)
+    with pytest.raises(KeyboardInterrupt):
+        first.go()
+    assert first.run.step == 5
+    second = Toy(tmp_path / "parts")
+    assert second.run.step == 0
+    second.go()
+    assert second.run.step == 5 + len(second.shown) == 29  # what was begun when it stopped took its time
+    assert first.shown + second.shown == whole.shown[:29]
+    assert second.losses[0] == pytest.approx(whole.losses[5])  # weights, and where the optimiser was
+    assert second.losses[1] == pytest.approx(whole.losses[6], rel=0.05)
+    for other in (Toy(tmp_path / "parts", seed=1), Toy(tmp_path / "parts", minutes=2.0)):
+        with pytest.raises(BadInput, match="other settings"):
+            other.go()
+
+
+@pytest.mark.usefixtures("looks")
+def test_the_average_is_examined_and_follows(tmp_path: Path) -> None:
+    toy = Toy(tmp_path)
+    start = toy.run.network.weight.clone()
+    toy.run._update(toy.loss)
+    assert_close(toy.run.average.weight, start.lerp(toy.run.network.weight, 0.9))
+    before, after = toy.run.average.weight.clone(), toy.run._update(toy.loss)
+    assert not after.requires_grad
+    assert_close(toy.run.average.weight, before.lerp(toy.run.network.weight, 1 - 2 / 11))
+    toy.go(save_every=-1)
+    assert len(toy.said) == len(toy.shown) - 2
+    assert all(network is toy.run.average for network in toy.said)
+    assert not toy.run.average.weight.requires_grad
+    assert (toy.run.average.weight - toy.run.network.weight).abs() < 0.5 * (start - toy.run.network.weight).abs()
+
+
+def test_statistics_are_averaged_and_counters_copied() -> None:
+    network = nn.BatchNorm2d(2)
+    average = freeze(nn.BatchNorm2d(2))
+    network(torch.rand(4, 2, 3, 3))
+    nn.init.constant_(network.weight, 3.0)
+    follow(average, network, 0.75)
+    assert_close(average.weight, torch.full((2,), 1.5))
+    for name in ("running_mean", "running_var"):
+        initial = nn.BatchNorm2d(2).get_buffer(name)
+        assert_close(average.get_buffer(name), initial.lerp(network.get_buffer(name), 0.25))
+    assert average.get_buffer("num_batches_tracked") == 1
+
+
+@pytest.mark.usefixtures("looks", "small")
+def test_a_network_that_was_stopped_goes_on(images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real, steps = ADMMNetwork.loss, []
+
+    def stopping(self: ADMMNetwork, *given: Any) -> Tensor:
+        steps.append(real(self, *given))
+        if len(steps) == 4:
+            raise KeyboardInterrupt
+        return steps[-1]
+
+    monkeypatch.setattr(ADMMNetwork, "loss", stopping)
+    args = UnrolledArgs("admm-net", str(images), minutes=0.5, batch=2, size=32, held_out=2)
+    with pytest.raises(KeyboardInterrupt):
+        train_unrolled(args, tmp_path / "out", device=CPU)
+    card = train_unrolled(args, tmp_path / "out", device=CPU)
+    assert card["steps"] == len(steps) - 1 == 14
