@@ -75,7 +75,7 @@ def test_rows_and_cells_of_ours_and_others(bench: CSMRIBench, cells: Cells) -> N
     heard: list[str] = []
     bench.methods = [*CHEAP, "learned"]
     rows = bench.run(cells, heard.append)
-    assert len(heard) == len(bench) == 3
+    assert len(heard) == len(bench) == 3 * 2  # two images each
     assert [(row["dataset"], row["setting"], row["method"]) for row in rows] == [
         ("brain50", "x4 sigma=10", name) for name in bench.methods
     ]

@@ -23,6 +23,8 @@ class Baseline(ABC):
     """The tasks whose benchmark has a row for it."""
     modules: tuple[str, ...] = ()
     """Modules that only the extra [baselines] installs."""
+    one_by_one: bool = False
+    """Whether it takes a batch image by image, so that larger ones bring nothing."""
     iterations: int = 0
     """How many iterations it takes, for tables."""
 

@@ -18,6 +18,7 @@ class BM3DMRI(Searched):
 
     reference = "Eksioglu, J. Math. Imaging Vis. 2016"
     modules = ("bm3d",)
+    one_by_one = True
     iterations = 70
     grid = {"strength": (0.5, 0.7, 1.0, 1.4, 2.0)}
 

@@ -14,13 +14,14 @@ from torch import Tensor
 
 from ..baselines import BASELINES, build_baseline
 from ..errors import BadInput, UnknownName
+from ..io.images import image_paths
 from ..metrics import psnr, ssim
 from ..model import PnPilot
 from ..policies.learned import Learned
 from ..tasks import Setting
 from ..tasks.csmri import CSMRI
 from .cells import Cell, Cells, checksum, means
-from .data import load_dataset
+from .data import dataset_folder, load_dataset
 from .denoising import device_name
 
 OURS = "learned"
@@ -46,9 +47,10 @@ class Method:
             self.model = PnPilot.from_pretrained("csmri", peak=1.0, real=True, device=device)
             assert isinstance(self.model.policy, Learned)
             self.made_with: Any = [self.model.policy.sha256, self.model.denoiser.sha256]
+            self.one_by_one = False
         else:
             self.baseline = build_baseline(name)
-            self.made_with = self.baseline.made_with()
+            self.made_with, self.one_by_one = self.baseline.made_with(), self.baseline.one_by_one
 
     def __call__(self, y: Tensor, physics: Any) -> Answer:
         """Reconstruct a batch."""
@@ -104,10 +106,12 @@ class CSMRIBench:
     batch: int = 8
 
     def __len__(self) -> int:
-        return len(self.datasets) * len(self.settings) * len(self.methods) * self.seeds
+        """How many reconstructions."""
+        images = (len(image_paths(dataset_folder(self.data, dataset))[: self.images]) for dataset in self.datasets)
+        return sum(images) * len(self.settings) * len(self.methods) * self.seeds
 
     def run(self, cells: Cells, tick: Callable[[str], Any] = lambda _: None) -> list[dict[str, Any]]:
-        """Fill what is missing, and return one row per dataset, setting and method; `tick` hears of each cell."""
+        """Fill what is missing, and return one row per dataset, setting and method; `tick` hears of each image."""
         methods = {name: Method(name, self.device) for name in self.methods}
         rows = []
         for dataset in self.datasets:
@@ -119,26 +123,29 @@ class CSMRIBench:
                     y, physics = CSMRI().simulate(truth.to(self.device), setting, seed)
                     for name, method in methods.items():
                         cell = Cell(dataset, setting.label, name, seed)
-                        found[name] += self._fill(cells, cell, method, names, truth, y, physics)
-                        tick(f"{dataset} {setting.label} {name}")
+                        for scores in self._fill(cells, cell, method, names, truth, y, physics):
+                            found[name].append(scores)
+                            tick(f"{dataset} {setting.label} {name}")
                 rows += [_row(dataset, setting, name, own) for name, own in found.items()]
         return rows
 
     def _fill(
         self, cells: Cells, cell: Cell, method: Method, names: Sequence[str], truth: Tensor, y: Tensor, physics: Any
-    ) -> list[dict[str, Any]]:
-        """Scores of all images, those that are known read, the others computed and kept batch by batch."""
+    ) -> Iterator[dict[str, Any]]:
+        """Scores image by image, those that are known read, the others computed and kept batch by batch."""
         made_with = {"size": list(self.size), "method": method.made_with}
         known = cells.read(cell, made_with)
         # The noise depends on an image's place in the set.
         identities = [{"place": place, "checksum": checksum(image)} for place, image in enumerate(truth)]
         missing = [i for i, name in enumerate(names) if not identities[i].items() <= known.get(name, {}).items()]
-        for start in range(0, len(missing), self.batch):
-            index = torch.tensor(missing[start : start + self.batch])
+        yield from (known[name] for i, name in enumerate(names) if i not in missing)
+        batch = 1 if method.one_by_one else self.batch
+        for start in range(0, len(missing), batch):
+            index = torch.tensor(missing[start : start + batch])
             for i, scores in zip(index.tolist(), self._measure(method, truth, y, physics, index), strict=True):
                 known[names[i]] = {**scores, "device": device_name(self.device), **identities[i]}
             cells.write(cell, made_with, known)
-        return [known[name] for name in names]
+            yield from (known[names[i]] for i in index.tolist())
 
     def _measure(
         self, method: Method, truth: Tensor, y: Tensor, physics: Any, index: Tensor
