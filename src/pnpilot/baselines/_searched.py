@@ -58,13 +58,20 @@ class Searched(MRIBaseline):
         return self.constants or {label: own["constants"] for label, own in self.table()["settings"].items()}
 
     @classmethod
+    def obstacle(cls) -> str | None:
+        """Nobody has searched its constants yet."""
+        unsearched = f"has no constants yet: pnpilot train baseline {cls.name}"
+        return cls.uninstalled() or (None if parameters_file(cls.name).is_file() else unsearched)
+
+    @classmethod
     def table(cls) -> dict[str, Any]:
         """What was searched, with the command that found it."""
         try:
             return json.loads(parameters_file(cls.name).read_text())
         except (OSError, ValueError) as error:
             raise BadWeights(
-                f"no constants for {cls.name!r} in the package: search them with `pnpilot train baseline {cls.name}`"
+                f"{parameters_file(cls.name)} does not hold the constants of {cls.name!r}; search them with "
+                f"`pnpilot train baseline {cls.name}`"
             ) from error
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from torch import Tensor, nn
 
 from ..denoisers.base import freeze
-from ..errors import BadWeights
 from ..tasks.csmri import MaskedFourier
 from ..weights import has_weights, load_weights
 from ._mri import MRIBaseline
@@ -39,20 +38,21 @@ class Unrolled(MRIBaseline):
     """Learning rate that training begins with."""
 
     def __init__(self, weights: Path | None = None, network: UnrolledNetwork | None = None) -> None:
+        self.sha256: str | None = None
         if network is None:
-            if weights is None and not has_weights(self.name):
-                raise BadWeights(
-                    f"no weights ship for {self.name!r}: train it with `pnpilot train baseline {self.name}`"
-                )
             network = self.network_class()
-            self.sha256: str | None = load_weights(network, self.name, weights)["sha256"]
-        else:
-            self.sha256 = None
+            self.sha256 = load_weights(network, self.name, weights)["sha256"]
         self.network = freeze(network)
 
     def made_with(self) -> str | None:
         """The weights."""
         return self.sha256
+
+    @classmethod
+    def obstacle(cls) -> str | None:
+        """Nobody has trained it yet."""
+        untrained = f"has no weights yet: pnpilot train baseline {cls.name}"
+        return cls.uninstalled() or (None if has_weights(cls.name) else untrained)
 
     def reconstruct(self, problem: MaskedFourier) -> Tensor:
         """One pass."""

@@ -39,6 +39,11 @@ class Baseline(ABC):
     @classmethod
     def obstacle(cls) -> str | None:
         """Why it cannot run here, and what to do about it; None if it can."""
+        return cls.uninstalled()
+
+    @classmethod
+    def uninstalled(cls) -> str | None:
+        """Which of its modules are missing, and how to get them."""
         missing = [module for module in cls.modules if find_spec(module) is None]
         return f"needs {' and '.join(missing)}: pip install 'pnpilot[baselines]'" if missing else None
 

@@ -18,9 +18,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..baselines import BASELINES, build_baseline
-from ..baselines._searched import Searched
-from ..errors import require
+from ..baselines import BASELINES
+from ..baselines._searched import Searched, parameters_file
+from ..errors import BadInput, require
 from ..io.files import writable_folder, write_json
 from ..metrics import psnr
 from ..tasks import Setting
@@ -51,7 +51,8 @@ def search_constants(args: SearchArgs, out: Path, *, device: torch.device, worke
     """
     kind = BASELINES[args.name]
     assert issubclass(kind, Searched)
-    build_baseline(args.name)
+    if missing := kind.uninstalled():
+        raise BadInput(f"{args.name} {missing}")
     path = writable_folder(out) / f"{args.name}.json"
     identity = {**asdict(args), "data": Path(args.data).name}
     table = _earlier(path, identity) or {
@@ -76,6 +77,7 @@ def search_constants(args: SearchArgs, out: Path, *, device: torch.device, worke
             }
             write_json(path, table)
             line.say(f"{setting.label}: {constants} give {score:.2f} dB, {len(search.known)} tried")
+        line.say(f"constants in {path}; those in use are in {parameters_file(args.name)}")
     return table
 
 
