@@ -13,19 +13,18 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from rich.console import Console
 
 from pnpilot.baselines import BASELINES
 from pnpilot.benchmark.cells import Cell, Cells, means
 from pnpilot.benchmark.csmri import CSMRIBench, Method, choose_methods, method_names
-from pnpilot.benchmark.published import CSMRI_METHODS, published_csmri
-from pnpilot.benchmark.report import markdown, marks, psnr_table, show
+from pnpilot.benchmark.published import CSMRI_METHODS
 from pnpilot.cli import main
 from pnpilot.errors import BadInput, UnknownName
 from pnpilot.plots import compare_crops
 from pnpilot.tasks.csmri import CSMRI
 from tests.conftest import phantom
 from tests.test_cli import run
+from tests.test_report import row
 
 CHEAP = ["zero-filled", "recpf"]
 SETTING = CSMRI.setting(4, 10)
@@ -247,103 +246,7 @@ def test_cells_have_names_that_are_files() -> None:
     }
 
 
-# How it is told.
-
-
-def row(method: str, psnr: float, *, dataset: str = "brain50", setting: str = "x4 sigma=10") -> dict[str, Any]:
-    scores = {"psnr": psnr, "ssim": psnr / 100, "iterations": 9, "seconds": 0.5, "count": 2, "device": "CPU"}
-    return {"dataset": dataset, "setting": setting, "method": method, **scores}
-
-
-def test_the_best_two_are_marked_and_equal_ones_share_a_place() -> None:
-    assert marks([30.0, 31.0, 29.0], "{:.2f}") == ["second", "best", ""]
-    assert marks([30.001, 30.004, 29.0, 29.0, 28.0], "{:.2f}") == ["best", "best", "second", "second", ""]
-    assert marks([None, 30.0], "{:.2f}") == ["", "best"]
-    assert marks([None], "{:.2f}") == [""]
-
-
-def test_the_papers_columns_stand_beside_ours() -> None:
-    rows = [row("tv", 30.5), row("recpf", 30.0), row("ista-net+", 32.0), row("learned", 32.004)]
-    header, _, line = psnr_table(rows).splitlines()
-    assert header == "|  | tv | recpf | ista-net+ | learned | recpf † | ista-net+ † | learned † |"
-    assert line == "| x4 sigma=10 | *30.50* | 30.00 | **32.00** | **32.00** | 30.21 | **33.13** | *33.07* |"
-
-
-def test_settings_and_sets_that_the_paper_does_not_have_stand_alone() -> None:
-    header, _, line = psnr_table([row("recpf", 30.0, setting="x3 sigma=7")]).splitlines()
-    assert (header, line) == ("|  | recpf |", "| x3 sigma=7 | **30.00** |")
-    mixed = psnr_table([row("recpf", 30.0, setting="x3 sigma=7"), row("recpf", 29.0)]).splitlines()
-    assert mixed[2:] == ["| x3 sigma=7 | **30.00** |  |", "| x4 sigma=10 | **29.00** | **30.21** |"]
-    assert "†" not in markdown([row("recpf", 30.0, dataset="mine")], "pnpilot")
-
-
-def test_the_report_has_every_score_and_the_right_caution() -> None:
-    rows = [row(name, 30.0, dataset=dataset) for dataset in ("brain50", "medical4") for name in ("recpf", "learned")]
-    text = markdown(rows, "pnpilot bench csmri --seed 1")
-    assert text.startswith("# CS-MRI\n\n`pnpilot bench csmri --seed 1`\n")
-    brain, medical = text.split("## brain50\n")[1].split("## medical4\n")
-    for part in (brain, medical):
-        assert [line for line in part.splitlines() if line.startswith("### ")] == [
-            "### PSNR in dB",
-            "### SSIM",
-            "### Iterations",
-            "### Seconds per image, CPU",
-        ]
-        assert "Means over 2 reconstructions." in part
-        assert "| x4 sigma=10 | **0.3000** | **0.3000** |" in part
-        assert "| x4 sigma=10 | 9.0 | 9.0 |" in part
-    assert "MICCAI" in brain
-    assert "not proven" in brain
-    assert "Medical7" in medical
-    assert "Four of its seven images are here, so the means cannot be compared." in medical
-    assert "cannot be compared" not in brain
-
-
-def test_the_report_says_what_ran_where() -> None:
-    rows = [row("recpf", 30.0), {**row("learned", 31.0), "device": "a GPU"}]
-    assert "### Seconds per image, recpf: CPU; learned: a GPU\n" in markdown(rows, "pnpilot")
-
-
-def test_lines_on_the_screen_have_the_papers_number() -> None:
-    console = Console(width=140)
-    with console.capture() as capture:
-        show([row("recpf", 30.0), row("tv", 31.0), row("learned", 31.5, setting="x8 sigma=15")], console)
-    lines = [line.split() for line in capture.get().splitlines() if "sigma" in line]
-    assert lines[0] == ["brain50", "x4", "sigma=10", "recpf", "30.00", "0.3000", "9.0", "0.500", "30.21"]
-    assert lines[1][-1] == "0.500"  # no number for tv
-    assert lines[2][-1] == "29.65"
-
-
-@pytest.mark.parametrize(
-    ("dataset", "setting", "method", "value"),
-    [
-        ("brain50", "x4 sigma=10", "ista-net+", 33.13),
-        ("brain50", "x2 sigma=5", "learned", 38.57),
-        ("brain50", "x8 sigma=5", "bm3d-mri", 31.34),
-        ("brain50", "x2 sigma=15", "fcsa", 26.68),
-        ("medical4", "x8 sigma=15", "learned", 26.41),
-        ("medical4", "x4 sigma=5", "admm-net", 30.24),
-        ("medical4", "x2 sigma=10", "recpf", 29.48),
-        ("medical4", "x4 sigma=15", "ircnn", 27.94),
-        ("brain50", "x4 sigma=10", "tv", None),
-        ("brain50", "x3 sigma=10", "recpf", None),
-        ("set12", "x4 sigma=10", "recpf", None),
-    ],
-)
-def test_published_numbers(dataset: str, setting: str, method: str, value: float | None) -> None:
-    assert published_csmri(dataset, setting, method) == value
-
-
-def test_the_paper_has_every_setting_and_falls_with_noise_and_acceleration() -> None:
-    for dataset in CSMRI.datasets:
-        for method in CSMRI_METHODS:
-            table = {
-                (setting["acceleration"], setting["sigma"]): published_csmri(dataset, setting.label, method) or 0.0
-                for setting in CSMRI().settings
-            }
-            for factor in (2, 4, 8):
-                assert table[factor, 5] > table[factor, 10] > table[factor, 15] > 20
-            assert table[2, 5] > table[4, 5] > table[8, 5]
+# Pictures.
 
 
 def test_examples_are_drawn(bench: CSMRIBench, tmp_path: Path) -> None:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
+from torch import Tensor
 
 from ..denoisers import Denoiser
-from ..errors import BadInput
+from ..errors import require
 from ..metrics import psnr
 from ..policies.learned import Learned
 from ..reconstruct import rollout
 from ..tasks import Task, simulated
 from .augment import augmented
 from .learner import image_of
+from .patches import corners
 
 
 class Exam:
@@ -20,15 +24,7 @@ class Exam:
 
     def __init__(self, task: Task, images: list[np.ndarray], size: int, device: torch.device) -> None:
         self.task = task
-        crops = [image[:size, :size] for image in images if min(image.shape) >= size]
-        if not crops:
-            raise BadInput(
-                f"of the images held out for validation ({len(images)}) none is at least {size}×{size}: "
-                "give a folder with more and larger images"
-            )
-        photographs = torch.from_numpy(np.stack(crops))[:, None].float() / 255
-        varied = augmented(photographs, torch.Generator().manual_seed(1))
-        self.truth = torch.cat([photographs, varied]).to(device)
+        self.truth = plain_and_varied(images, size).to(device)
         self.problems = [simulated(task, self.truth, setting, seed=1) for setting in task.settings]
         self.runs = len(self.truth) * len(self.problems)
 
@@ -46,3 +42,13 @@ class Exam:
         finally:
             torch.backends.cudnn.benchmark = tuned
         return scores
+
+
+def plain_and_varied(images: Sequence[np.ndarray], size: int) -> Tensor:
+    """Held-out photographs as they are, and then the same made various (2N, 1, size, size)."""
+    plain = corners(images, size)
+    require(
+        len(plain) > 0,
+        f"none of the {len(images)} held-out images is at least {size}×{size}; more and larger images are needed",
+    )
+    return torch.cat([plain, augmented(plain, torch.Generator().manual_seed(1))])

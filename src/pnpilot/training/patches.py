@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -45,6 +46,12 @@ class PatchSource:
         columns = (left * columns_free).long() + right
         index = self.offsets[which][:, None, None] + rows * self.widths[which][:, None, None] + columns
         return self.pixels[index][:, None].float() / 255
+
+
+def corners(images: Sequence[np.ndarray], size: int) -> Tensor:
+    """The first corner of each image that is large enough (N, 1, size, size), in [0, 1]; there may be none."""
+    found = [torch.from_numpy(image[:size, :size].copy()) for image in images if min(image.shape) >= size]
+    return torch.stack(found)[:, None].float() / 255 if found else torch.empty(0, 1, size, size)
 
 
 def read_split(folder: Path, held_out: int, seed: int) -> tuple[list[np.ndarray], list[np.ndarray]]:

@@ -14,7 +14,6 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -26,7 +25,7 @@ from ..metrics import psnr
 from ..tasks import Setting
 from ..tasks.csmri import CSMRI
 from .augment import augmented
-from .patches import read_split
+from .patches import corners, read_split
 from .progress import ProgressLine
 
 Map = Callable[..., Iterable[Any]]
@@ -188,9 +187,8 @@ def _around(axis: Sequence[float], value: float) -> Sequence[float]:
 def _images(args: SearchArgs) -> Tensor:
     """Photographs, every other one made various as in the training of policies."""
     training, _ = read_split(Path(args.data), 0, args.seed)
-    crops = [image[: args.size, : args.size] for image in training if min(image.shape) >= args.size][: args.images]
-    require(bool(crops), f"no image in {args.data} is at least {args.size}×{args.size}")
-    images = torch.from_numpy(np.stack(crops))[:, None].float() / 255
+    images = corners(training, args.size)[: args.images]
+    require(len(images) > 0, f"no image in {args.data} is at least {args.size}×{args.size}")
     images[1::2] = augmented(images, torch.Generator().manual_seed(args.seed))[1::2]
     return images
 

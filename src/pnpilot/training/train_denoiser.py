@@ -23,7 +23,7 @@ from ..io.files import writable_folder
 from ..io.images import image_paths
 from ..metrics import psnr
 from ..weights import save_weights
-from .patches import PatchSource, read_split
+from .patches import PatchSource, corners, read_split
 from .progress import ProgressLine
 from .supervised import Supervised, gpu_share
 
@@ -107,11 +107,9 @@ def _loss(denoiser: Denoiser, patches: PatchSource, generator: torch.Generator, 
 
 @torch.inference_mode()
 def _held_out(denoiser: Denoiser, images: list[np.ndarray], args: DenoiserArgs, device: torch.device) -> float:
-    side = args.patch
-    crops = [image[:side, :side] for image in images if min(image.shape) >= side]
-    if not crops:
+    clean = corners(images, args.patch).to(device)
+    if not len(clean):
         return float("nan")
-    clean = torch.from_numpy(np.stack(crops))[:, None].float().to(device) / 255
     noise = torch.randn(clean.shape, generator=torch.Generator().manual_seed(args.seed)).to(device)
     return psnr(denoiser(clean + 50 / 255 * noise, 50 / 255), clean).mean().item()
 

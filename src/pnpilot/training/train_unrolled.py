@@ -15,13 +15,13 @@ from ..baselines import BASELINES
 from ..baselines._unrolled import Unrolled, UnrolledNetwork
 from ..benchmark.denoising import device_name
 from ..denoisers.base import half_precision
-from ..errors import require
 from ..io.files import writable_folder
 from ..metrics import psnr
 from ..problem import Units
 from ..tasks.csmri import CSMRI, MaskedFourier
 from ..weights import save_weights
 from .augment import augmented
+from .exam import plain_and_varied
 from .patches import PatchSource, read_split
 from .progress import ProgressLine
 from .supervised import Supervised, gpu_share
@@ -105,10 +105,7 @@ class Exam:
 
     def __init__(self, images: Sequence[np.ndarray], simulator: Simulator) -> None:
         size, device = simulator.masks.shape[-1], simulator.masks.device
-        crops = [image[:size, :size] for image in images if min(image.shape) >= size]
-        require(bool(crops), f"none of the {len(images)} held-out images is at least {size}×{size}; more are needed")
-        plain = torch.from_numpy(np.stack(crops))[:, None].float() / 255
-        self.truth = torch.cat([plain, augmented(plain, torch.Generator().manual_seed(1))]).to(device)
+        self.truth = plain_and_varied(images, size).to(device)
         generator = torch.Generator(device).manual_seed(1)
         self.problems = {
             setting.label: simulator.measure(
