@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from pnpilot.problem import Hints, Problem
-from pnpilot.tasks import Task, open_problem
+from pnpilot.tasks import Task, open_problem, simulated
+from pnpilot.tasks.csmri import CSMRI, MaskedFourier
 from tests.conftest import phantom
 
 SIZE = 32
@@ -19,6 +20,13 @@ def example_problem(task: Task, *, batch: int = 2, size: int = SIZE, **hints: An
     truth = phantom(size, size, batch)
     y, physics = task.simulate(truth, task.settings[0], seed=3)
     return open_problem(y, physics, Hints(peak=hints.pop("peak", 1.0), **hints)), truth
+
+
+def problem_of(truth: Tensor, label: str) -> MaskedFourier:
+    """Single-coil MRI of these images in a setting by its label."""
+    problem = simulated(CSMRI(), truth, CSMRI().named(label))
+    assert isinstance(problem, MaskedFourier)
+    return problem
 
 
 def inner(a: Tensor, b: Tensor) -> Tensor:

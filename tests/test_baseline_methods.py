@@ -27,20 +27,13 @@ from pnpilot.baselines.ista_net import ISTANetwork
 from pnpilot.baselines.recpf import RecPF
 from pnpilot.errors import BadInput
 from pnpilot.metrics import psnr
-from pnpilot.tasks import simulated
 from pnpilot.tasks.csmri import CSMRI, MaskedFourier
 from pnpilot.weights import save_weights
 from tests.conftest import phantom
-from tests.contracts import assert_close, random_like
+from tests.contracts import assert_close, problem_of, random_like
 
 NAMES = [name for name in BASELINES if "csmri" in BASELINES[name].serves]
 UNROLLED = [name for name in NAMES if issubclass(BASELINES[name], Unrolled)]
-
-
-def problem_of(truth: Tensor, label: str) -> MaskedFourier:
-    problem = simulated(CSMRI(), truth, CSMRI().named(label))
-    assert isinstance(problem, MaskedFourier)
-    return problem
 
 
 # Total variation and wavelets, against minimisers and transforms of others.

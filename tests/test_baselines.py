@@ -24,7 +24,7 @@ from pnpilot.metrics import psnr
 from pnpilot.tasks import simulated
 from pnpilot.tasks.csmri import CSMRI, MaskedFourier
 from tests.conftest import phantom
-from tests.contracts import assert_close
+from tests.contracts import assert_close, problem_of
 
 NAMES = [name for name in BASELINES if "csmri" in BASELINES[name].serves]
 SEARCHED = [name for name in NAMES if issubclass(BASELINES[name], Searched)]
@@ -41,12 +41,6 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every method with few iterations, where it asks how many to take."""
     for name in NAMES:
         monkeypatch.setattr(BASELINES[name], "iterations", min(BASELINES[name].iterations, 3))
-
-
-def problem_of(truth: Tensor, label: str) -> MaskedFourier:
-    problem = simulated(CSMRI(), truth, CSMRI().named(label))
-    assert isinstance(problem, MaskedFourier)
-    return problem
 
 
 def check(name: str, image: Tensor, truth: Tensor) -> None:
