@@ -42,10 +42,14 @@ def test_searched_rows_say_what_was_found(smoother: Denoiser, tmp_path: Path, mo
 
 def test_learned_rows_are_those_that_ship_and_those_in_folders(tmp_path: Path) -> None:
     bench = Bench(CSMRI(), "auto", build_denoiser("compact"))
-    assert list(learned_policies(bench, [])) == ["model-free", "learned"]
+    assert list(learned_policies(bench, [])) == ["learned"]
     folders = [saved_policy(tmp_path / name / "run") for name in ("one", "two", "three")]
     found = learned_policies(bench, folders)
-    assert list(found) == ["learned", "run", str(folders[2]), "model-free"]
+    assert list(found) == ["learned", "run", str(folders[2])]
+    assert list(learned_policies(bench, [saved_policy(tmp_path / "four", method="model-free")])) == [
+        "model-free",
+        "learned",
+    ]
     assert learned_policies(Bench(CSMRI(), "amp", bench.denoiser), []) == {}
 
 

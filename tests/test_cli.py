@@ -89,17 +89,21 @@ def test_demo_writes_pictures_and_numbers(tmp_path: Path) -> None:
 def test_bench_denoisers(data: Path, tmp_path: Path) -> None:
     result = run("bench", "denoisers", "--data", data, "--images", "1", "--no-pnp", "--json", tmp_path / "d.json")
     assert result.returncode == 0, result.stderr
+    assert "left out, as their weights do not ship: memnet;" in result.stderr
     assert "pnpilot train denoiser NAME" in result.stderr
     content = json.loads((tmp_path / "d.json").read_text())
     assert {"command", "seed", "versions", "rows", "images"} <= set(content)
     assert content["command"].startswith("pnpilot bench denoisers")
-    assert [(row["dataset"], row["setting"]) for row in content["rows"]] == [
-        (dataset, f"sigma={level}") for dataset in ("set12", "bsd68") for level in (15, 25, 50)
+    assert [(row["method"], row["dataset"], row["setting"]) for row in content["rows"]] == [
+        (name, dataset, f"sigma={level}")
+        for name in ("compact", "dncnn", "unet")
+        for dataset in ("set12", "bsd68")
+        for level in (15, 25, 50)
     ]
     scores = [row["psnr"] for row in content["rows"][:3]]
     assert scores == sorted(scores, reverse=True)
     assert scores[0] > 27
-    assert len(content["images"]) == 6
+    assert len(content["images"]) == 18
     assert all(row["milliseconds"] > 0 for row in content["rows"])
 
 
@@ -107,7 +111,7 @@ def test_bench_denoisers_plugs_them_in(data: Path, tmp_path: Path) -> None:
     """Through the entry point, with a search of four points instead of a hundred."""
     short = "import pnpilot.policies.oracle as o; o.COARSE, o.REFINEMENTS = 2, 0; from pnpilot.cli import main; main()"
     options = ["--data", str(data), "--images", "1", "--dataset", "set12", "--json", str(tmp_path / "d.json")]
-    result = run("bench", "denoisers", *options, command=[sys.executable, "-c", short])
+    result = run("bench", "denoisers", "--method", "compact", *options, command=[sys.executable, "-c", short])
     assert result.returncode == 0, result.stderr
     content = json.loads((tmp_path / "d.json").read_text())
     row = content["rows"][-1]
@@ -118,7 +122,7 @@ def test_bench_denoisers_plugs_them_in(data: Path, tmp_path: Path) -> None:
 
 
 def test_bench_denoisers_takes_a_folder_of_weights_for_each(data: Path, tmp_path: Path) -> None:
-    for name, folder in (("compact", "first=one"), ("dncnn", "second")):
+    for name, folder in (("compact", "first=one"), ("memnet", "second")):
         (tmp_path / folder).mkdir()
         save_weights(DENOISERS[name](), name, tmp_path / folder, {"name": name})
     options = [
@@ -132,15 +136,15 @@ def test_bench_denoisers_takes_a_folder_of_weights_for_each(data: Path, tmp_path
         "--json",
         str(tmp_path / "d.json"),
     ]
-    both = [f"--weights=dncnn={tmp_path / 'second'}", f"--weights=compact={tmp_path / 'first=one'}"]
+    both = [f"--weights=memnet={tmp_path / 'second'}", f"--weights=compact={tmp_path / 'first=one'}"]
     result = run("bench", "denoisers", *options, *both)
     assert result.returncode == 0, result.stderr
-    assert "left out, as their weights do not ship: memnet, unet;" in result.stderr
+    assert "left out" not in result.stderr
     rows = json.loads((tmp_path / "d.json").read_text())["rows"]
-    assert [row["method"] for row in rows] == 3 * ["compact"] + 3 * ["dncnn"]
+    assert [row["method"] for row in rows] == [n for n in ("compact", "dncnn", "unet", "memnet") for _ in range(3)]
     assert rows[0]["psnr"] < 27  # shipped weights reach more
-    assert (rows[-1]["paper"], rows[-1]["paper_milliseconds"]) == (27.18, 8.09)
-    assert "27.18" in result.stdout
+    assert (rows[-1]["paper"], rows[-1]["paper_milliseconds"]) == (27.32, 64.65)
+    assert "27.32" in result.stdout
     result = run("bench", "denoisers", *options, "--method", "compact", "--weights", tmp_path / "first=one")
     assert result.returncode == 0, result.stderr
     assert "left out" not in result.stderr
@@ -285,15 +289,20 @@ def test_ctrl_c_keeps_finished_rows(data: Path, tmp_path: Path) -> None:
         ),
         (["bench", "policies", "--data", "DATA", "--denoiser", "nothing"], "unknown denoiser 'nothing'"),
         (["bench", "policies", "--data", "DATA", "--method", "magic"], "unknown method 'magic'"),
+        (["bench", "policies", "--data", "DATA", "--method", "model-free"], "no policy 'model-free' ships for this"),
         (["bench", "policies", "--data", "DATA", "--setting", "x99"], "unknown setting 'x99'"),
         (["bench", "policies", "--data", "DATA", "--solver", "amp", "--device", "abacus"], "device 'abacus'"),
         (["bench", "denoisers", "--data", "DATA", "--dataset", "set99"], "no test set 'set99'"),
         (["bench", "denoisers", "--data", "DATA", "--json", "/proc/no/file.json"], "cannot write to the folder"),
         (["bench", "denoisers", "--data", "DATA", "--json", "DATA"], "is a folder; results go to a file"),
-        (["bench", "denoisers", "--data", "DATA", "--method", "unet"], "no weights ship for the denoiser 'unet'"),
+        (["bench", "denoisers", "--data", "DATA", "--method", "memnet"], "no weights ship for the denoiser 'memnet'"),
         (["bench", "denoisers", "--data", "DATA", "--weights", "net=/no"], "--weights net=/no: unknown denoiser 'net'"),
         (["bench", "denoisers", "--data", "DATA", "--weights", "unet="], "expected FOLDER or NAME=FOLDER"),
-        (["bench", "denoisers", "--data", "DATA", "--weights", "/no"], "/no/compact.json is not a readable"),
+        (["bench", "denoisers", "--data", "DATA", "--weights", "/no"], "say of which denoiser, as NAME=/no"),
+        (
+            ["bench", "denoisers", "--data", "DATA", "--weights", "/no", "--method", "compact"],
+            "/no/compact.json is not a readable",
+        ),
         (
             ["bench", "denoisers", "--data", "DATA", "--weights", "unet=/no", "--weights", "unet=/nor"],
             "a folder for 'unet' already",

@@ -133,7 +133,7 @@ def test_missing_and_wrong_policies_are_explained(tmp_path: Path) -> None:
         PnPilot(policy="learned")
 
 
-@pytest.mark.parametrize("name", [*shipped_weights("learned-*"), *shipped_weights("model-free-*")])
+@pytest.mark.parametrize("name", shipped_weights("learned-*"))
 def test_shipped_policies_are_small_and_say_how_they_were_made(name: str) -> None:
     card = read_card(name)
     assert card["bytes"] <= 6_000_000

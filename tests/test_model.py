@@ -245,8 +245,8 @@ def test_what_does_not_fit_is_refused_when_built_or_called(smoother: Denoiser) -
         PnPilot(smoother, device="abacus")
     with pytest.raises(BadInput, match="solver must be a name"):
         PnPilot(smoother, solver=build_solver("admm"))  # type: ignore[arg-type]
-    with pytest.raises(BadWeights, match="no weights ship for the denoiser 'unet'"):
-        PnPilot("unet")
+    with pytest.raises(BadWeights, match="no weights ship for the denoiser 'memnet'"):
+        PnPilot("memnet")
     with pytest.raises(BadInput, match=r"\(batch, 2, height, width\)"):
         PnPilot(smoother)(y[:, :1], physics)
 

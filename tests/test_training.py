@@ -74,6 +74,7 @@ def test_it_learns_and_ships_what_it_learnt(images: Path, tmp_path: Path, monkey
     assert (psnr(freeze(denoiser)(noisy, 50 / 255), truth) > psnr(noisy, truth) + 5).all()
     assert card["psnr"]["tiny"]["sigma=50"] > 18
     assert 290 <= card["steps"] <= 300  # each progress line looks at the clock once more
+    assert " --minutes 1 --batch 8 --seed 0" in card["command"]
     assert json.loads((tmp_path / "out" / "compact.json").read_text())["arguments"]["seed"] == 0
 
 
@@ -243,6 +244,8 @@ def test_the_schedule_stretches_to_the_budget() -> None:
     assert cosine(0.5, 10_000, 500) == pytest.approx(0.5)
     assert cosine(1.0, 10_000, 500) == pytest.approx(0.0)
     assert cosine(0.0, 49, 500) == pytest.approx(0.1)
+    assert cosine(0.02, 49, 500) == pytest.approx(0.4, abs=1e-3)  # few steps: warm after a twentieth of the time
+    assert cosine(0.05, 49, 500) == cosine(0.05, 10_000, 500)
     assert Clock(1.0, spent=30.0).share == pytest.approx(0.5, abs=1e-3)
 
 

@@ -17,7 +17,7 @@ from ..denoisers import Denoiser
 from ..errors import Incompatible, UnknownName
 from ..metrics import psnr, ssim
 from ..policies import POLICIES, Policy, build_policy
-from ..policies.learned import Learned, ModelFree, policy_name
+from ..policies.learned import Learned, policy_name
 from ..policies.oracle import Oracle, Surface
 from ..problem import Hints, Problem
 from ..reconstruct import check_fit, rollout
@@ -41,6 +41,11 @@ def check_methods(task: Task, methods: Sequence[str], learned: Iterable[str] = (
     """Refuse names that are neither of these nor baselines."""
     known = list(dict.fromkeys([*method_names(task, learned), *BASELINES]))
     for name in methods:
+        if name in POLICIES and name not in known:
+            raise UnknownName(
+                f"no policy {name!r} ships for this task, solver and denoiser: train one with "
+                f"`pnpilot train policy --method {name}` and add --policy FOLDER"
+            )
         if name not in known:
             raise UnknownName(f"unknown method {name!r}; known: {', '.join(known)}")
 
@@ -62,11 +67,10 @@ def learned_policies(bench: Bench, folders: Sequence[Path]) -> dict[str, Learned
         if objection := policy.objection(denoiser):
             raise Incompatible(f"{folder}: {objection}")
         found[next(name for name in (policy.name, folder.name, str(folder)) if name not in found)] = policy
-    for name in (ModelFree.name, Learned.name):
-        if name not in found and has_weights(shipped := policy_name(name, task, solver)):
-            policy = Learned.load(shipped)
-            if not policy.objection(denoiser):
-                found[name] = policy
+    if Learned.name not in found and has_weights(shipped := policy_name(Learned.name, task, solver)):
+        policy = Learned.load(shipped)
+        if not policy.objection(denoiser):
+            found[Learned.name] = policy
     for policy in found.values():
         policy.network.to(denoiser.device)
     return found

@@ -21,6 +21,7 @@ def train_denoiser(
     ] = None,
     minutes: Annotated[float, typer.Option(help="Wall-clock budget; the learning rate follows it.", min=0.001)] = 20.0,
     test: Annotated[Path | None, typer.Option(help="Folder whose subfolders are test sets, scored at the end.")] = None,
+    batch: Annotated[int, typer.Option(help="Patches of 128×128 per step.", min=1)] = 128,
     seed: Annotated[int, typer.Option(help="Seed of weights, patches and noise.", min=0, max=2**31)] = 0,
     device: Device = "auto",
     smoke: Annotated[
@@ -31,7 +32,7 @@ def train_denoiser(
     from ..training.train_denoiser import DenoiserArgs
     from ..training.train_denoiser import train_denoiser as run
 
-    args = DenoiserArgs(name=name, data=str(data), minutes=minutes, seed=seed)
+    args = DenoiserArgs(name=name, data=str(data), minutes=minutes, seed=seed, batch=batch)
     if smoke:
         args.minutes, args.batch, args.patch, args.warmup = min(minutes, 0.2), 4, 64, 5
     with stoppable("stopped; the same command goes on from the last checkpoint"):

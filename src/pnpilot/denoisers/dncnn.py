@@ -11,7 +11,7 @@ from .base import DENOISERS, Denoiser
 
 @DENOISERS.register("dncnn")
 class DnCNN(Denoiser):
-    """DnCNN with noise map, 20 convolutions without normalisation: 0.67 M parameters, to be trained."""
+    """DnCNN with noise map, 20 convolutions without normalisation: 0.67 M parameters, ships trained."""
 
     needs_weights = True
 

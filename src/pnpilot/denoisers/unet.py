@@ -20,7 +20,7 @@ def _three_convs(inputs: int, width: int) -> nn.Sequential:
 
 @DENOISERS.register("unet")
 class UNet(Denoiser):
-    """The paper's residual U-Net with noise map: 11.8 M parameters, to be trained."""
+    """The paper's residual U-Net with noise map: 11.8 M parameters, ships trained."""
 
     needs_weights = True
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 import time
 
+LONGEST_WARMUP = 0.05
+"""As a share of the budget."""
+
 
 class Clock:
     """Seconds spent on a run, over all its resumptions, against its budget."""
@@ -26,4 +29,6 @@ class Clock:
 
 def cosine(share: float, step: int, warmup: int) -> float:
     """Learning-rate factor: a linear warm-up in steps, then a half cosine over the whole budget."""
-    return min(1.0, (step + 1) / warmup) * 0.5 * (1 + math.cos(math.pi * share))
+    # A network with few steps in its budget would else spend much of it warming up.
+    warm = max((step + 1) / warmup, share / LONGEST_WARMUP)
+    return min(1.0, warm) * 0.5 * (1 + math.cos(math.pi * share))

@@ -117,7 +117,8 @@ def _held_out(denoiser: Denoiser, images: list[np.ndarray], args: DenoiserArgs, 
 def _card(denoiser: Denoiser, args: DenoiserArgs, device: torch.device, step: int, seconds: float) -> dict[str, Any]:
     return {
         "name": args.name,
-        "command": f"pnpilot train denoiser {args.name} --data DIR --minutes {args.minutes:g} --seed {args.seed}",
+        "command": f"pnpilot train denoiser {args.name} --data DIR --minutes {args.minutes:g} --batch {args.batch} "
+        f"--seed {args.seed}",
         "arguments": {**asdict(args), "data": Path(args.data).name},
         "data": sorted({path.name for path in Path(args.data).iterdir()}),
         "device": device_name(device),
