@@ -15,19 +15,20 @@ from deepinv.models import TVDenoiser
 from torch import Tensor
 
 from pnpilot.baselines import BASELINES, build_baseline
-from pnpilot.baselines._mri import fft, for_real_images, real_ifft
+from pnpilot.baselines._mri import fit, for_real_images
 from pnpilot.baselines._unrolled import Unrolled, UnrolledNetwork
 from pnpilot.baselines._wavelets import Wavelet
-from pnpilot.baselines.admm_net import ADMMNet, ADMMNetwork, PiecewiseLinear, fit
+from pnpilot.baselines.admm_net import ADMMNet, ADMMNetwork, PiecewiseLinear
 from pnpilot.baselines.bm3d_mri import denoised
 from pnpilot.baselines.dpir import DPIR
 from pnpilot.baselines.fcsa import FCSA
-from pnpilot.baselines.ircnn import IRCNN
+from pnpilot.baselines.ircnn import IRCNN, RealFourier
 from pnpilot.baselines.ista_net import ISTANetwork
 from pnpilot.baselines.recpf import RecPF
 from pnpilot.errors import BadInput
 from pnpilot.metrics import psnr
-from pnpilot.tasks.csmri import CSMRI, MaskedFourier
+from pnpilot.tasks._masks import build_mask
+from pnpilot.tasks.csmri import CSMRI, MaskedFourier, mirrored
 from pnpilot.weights import save_weights
 from tests.conftest import phantom
 from tests.contracts import assert_close, problem_of, random_like
@@ -204,19 +205,21 @@ def test_real_images_are_fitted_optimally(label: str) -> None:
     problem.mask, problem.y = (problem.mask * weights).double(), problem.y.to(torch.complex128)
     assert not torch.equal(problem.mask, problem.mask.flip((-2, -1)).roll((1, 1), (-2, -1)))
     v, rho = random_like(problem.mask, 2), torch.tensor(0.3, dtype=torch.float64)
-    weights, data = for_real_images(problem)
-    x = real_ifft((data + rho * fft(v)) / (weights + rho)).requires_grad_()
+    x = fit(for_real_images(problem), v, rho).requires_grad_()
     residual = problem.mask * torch.fft.fft2(x, norm="ortho") - problem.y
     loss = residual.abs().square().sum() / 2 + rho / 2 * (x - v).square().sum()
     (gradient,) = torch.autograd.grad(loss, x)
     assert gradient.abs().max() < 1e-10
-    assert_close(fit((weights, data), v, rho), x.detach(), 1e-10)
+    own = RealFourier(problem.y, problem.units, problem.mask)
+    assert_close(own.prox(v, rho.expand(len(v))), x.detach(), 1e-10)
 
 
 def test_our_splitting_and_deepinvs_agree(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With DPIR's constants and number of iterations, IRCNN is DPIR."""
+    """With DPIR's constants and number of iterations, and a mask with mirror images, IRCNN is DPIR."""
     monkeypatch.setattr(IRCNN, "iterations", DPIR.iterations)
-    y, physics = CSMRI().simulate(phantom(48, 40), CSMRI.setting(4, 10))
+    mask = torch.fft.ifftshift(build_mask("radial", 48, 40, 4, torch.Generator()))
+    mask = torch.fft.fftshift(torch.maximum(mask, mirrored(mask)))
+    y, physics = CSMRI().simulate(phantom(48, 40), CSMRI.setting(4, 10, mask))
     ours, theirs = IRCNN({"last": 10.0, "weight": 0.23})(y, physics), DPIR()(y, physics)
     assert (psnr(ours[:, :1], theirs[:, :1]) > 50).all()
 
@@ -333,5 +336,5 @@ def test_own_weights_and_networks_are_taken_and_missing_ones_are_said(
     assert loaded.made_with() == json.loads((tmp_path / "admm-net.json").read_text())["sha256"]
     assert given.made_with() is None
     monkeypatch.setattr("pnpilot.baselines._unrolled.has_weights", lambda _: False)
-    with pytest.raises(BadInput, match="admm-net has no weights yet: pnpilot train baseline admm-net"):
+    with pytest.raises(BadInput, match="admm-net has no weights yet: pnpilot train baseline admm-net --data DIR"):
         build_baseline("admm-net")

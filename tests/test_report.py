@@ -14,7 +14,8 @@ from pnpilot.tasks.csmri import CSMRI
 
 def row(method: str, psnr: float, *, dataset: str = "brain50", setting: str = "x4 sigma=10") -> dict[str, Any]:
     scores = {"psnr": psnr, "ssim": psnr / 100, "iterations": 9, "seconds": 0.5, "count": 2, "device": "CPU"}
-    return {"dataset": dataset, "setting": setting, "method": method, **scores}
+    labels = {"dataset": dataset, "setting": setting, "method": method}
+    return {**labels, **scores, "paper": published_csmri(dataset, setting, method)}
 
 
 def test_the_best_two_are_marked_and_equal_ones_share_a_place() -> None:
@@ -36,7 +37,8 @@ def test_settings_and_sets_that_the_paper_does_not_have_stand_alone() -> None:
     assert (header, line) == ("|  | recpf |", "| x3 sigma=7 | **30.00** |")
     mixed = psnr_table([row("recpf", 30.0, setting="x3 sigma=7"), row("recpf", 29.0)]).splitlines()
     assert mixed[2:] == ["| x3 sigma=7 | **30.00** |  |", "| x4 sigma=10 | **29.00** | **30.21** |"]
-    assert "†" not in markdown([row("recpf", 30.0, dataset="mine")], "pnpilot")
+    for alone in (row("recpf", 30.0, dataset="mine"), row("tv", 30.0), {**row("recpf", 30.0), "paper": None}):
+        assert "†" not in markdown([alone], "pnpilot")
 
 
 def test_the_report_has_every_score_and_the_right_caution() -> None:

@@ -35,12 +35,16 @@ class MRIBaseline(Baseline):
 
 
 def for_real_images(problem: MaskedFourier) -> tuple[Tensor, Tensor]:
-    """Weights and data of each frequency together with its mirror image, which is its conjugate in real images.
-
-    argmin ½‖MFx − y‖² + ρ/2 ‖x − v‖² over real x is F⁻¹[(data + ρFv) / (weights + ρ)].
-    """
+    """Weights and data of each frequency together with its mirror image, which is its conjugate in real images."""
     weights, data = problem.mask.square(), problem.mask * problem.y
     return (weights + mirrored(weights)) / 2, (data + mirrored(data).conj()) / 2
+
+
+def fit(measured: tuple[Tensor, Tensor], v: Tensor, rho: Tensor) -> Tensor:
+    """argmin ½‖MFx − y‖² + ρ/2 ‖x − v‖² over real images, measured as `for_real_images` has it."""
+    weights, data = measured
+    rho = rho.clamp_min(1e-4)  # a division where nothing is sampled
+    return real_ifft((data + rho * fft(v)) / (weights + rho))
 
 
 def fft(x: Tensor) -> Tensor:

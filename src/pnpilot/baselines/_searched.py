@@ -60,7 +60,7 @@ class Searched(MRIBaseline):
     @classmethod
     def obstacle(cls) -> str | None:
         """Nobody has searched its constants yet."""
-        unsearched = f"has no constants yet: pnpilot train baseline {cls.name}"
+        unsearched = f"has no constants yet: pnpilot train baseline {cls.name} --data DIR"
         return cls.uninstalled() or (None if parameters_file(cls.name).is_file() else unsearched)
 
     @classmethod

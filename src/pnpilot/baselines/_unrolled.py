@@ -51,7 +51,7 @@ class Unrolled(MRIBaseline):
     @classmethod
     def obstacle(cls) -> str | None:
         """Nobody has trained it yet."""
-        untrained = f"has no weights yet: pnpilot train baseline {cls.name}"
+        untrained = f"has no weights yet: pnpilot train baseline {cls.name} --data DIR"
         return cls.uninstalled() or (None if has_weights(cls.name) else untrained)
 
     def reconstruct(self, problem: MaskedFourier) -> Tensor:

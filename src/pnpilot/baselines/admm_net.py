@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from ..tasks.csmri import MaskedFourier
-from ._mri import fft, for_real_images, real_ifft
+from ._mri import fit, for_real_images
 from ._unrolled import Unrolled, UnrolledNetwork
 from .base import BASELINES
 
@@ -71,13 +71,6 @@ class Stage(nn.Module):
         s = x + dual
         z = s - self.gather(PiecewiseLinear.apply(self.spread(s), self.values))
         return z, dual + self.eta * (x - z)
-
-
-def fit(measured: tuple[Tensor, Tensor], v: Tensor, rho: Tensor) -> Tensor:
-    """argmin ½‖MFx − y‖² + ρ/2 ‖x − v‖² over real images."""
-    weights, data = measured
-    rho = rho.clamp_min(1e-4)  # a division where nothing is sampled
-    return real_ifft((data + rho * fft(v)) / (weights + rho))
 
 
 class ADMMNetwork(UnrolledNetwork):

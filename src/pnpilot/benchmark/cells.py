@@ -31,11 +31,13 @@ class Cell:
     setting: str
     method: str
     seed: int = 0
+    size: tuple[int, int] = (128, 128)
 
     @property
     def file(self) -> str:
         """A name for its file."""
-        words = f"{self.dataset} {self.setting} {self.method} seed={self.seed}"
+        height, width = self.size
+        words = f"{self.dataset} {height}x{width} {self.setting} {self.method} seed={self.seed}"
         return re.sub(r"[^\w.=+-]+", "_", words) + ".json"
 
 
@@ -58,13 +60,15 @@ class Cells:
             return {}
 
     def write(self, cell: Cell, made_with: Any, images: Mapping[str, Mapping[str, Any]]) -> None:
-        """Keep what is known of a cell."""
+        """Keep what is known of a cell, with what another run may have found of it meanwhile."""
+        images = {**self.read(cell, made_with), **images}
         versions = {"pnpilot": __version__, "torch": torch.__version__, "deepinv": deepinv.__version__}
         content = {
             "dataset": cell.dataset,
             "setting": cell.setting,
             "method": cell.method,
             "seed": cell.seed,
+            "size": cell.size,
             "command": self.command,
             "versions": {**versions, "python": platform.python_version()},
             "made_with": made_with,

@@ -23,6 +23,8 @@ from ..tasks.csmri import CSMRI
 from .cells import Cell, Cells, checksum, means
 from .data import dataset_folder, load_dataset
 from .denoising import device_name
+from .policies import SIZE
+from .published import published_csmri
 
 OURS = "learned"
 ORDER = ("zero-filled", "tv", "recpf", "fcsa", "admm-net", "ista-net+", "bm3d-mri", "dpir", "ircnn")
@@ -122,19 +124,26 @@ class CSMRIBench:
                 for seed in range(self.seed, self.seed + self.seeds):
                     y, physics = CSMRI().simulate(truth.to(self.device), setting, seed)
                     for name, method in methods.items():
-                        cell = Cell(dataset, setting.label, name, seed)
+                        cell = Cell(dataset, setting.label, name, seed, self.size)
                         for scores in self._fill(cells, cell, method, names, truth, y, physics):
                             found[name].append(scores)
                             tick(f"{dataset} {setting.label} {name}")
-                rows += [_row(dataset, setting, name, own) for name, own in found.items()]
+                rows += [self._row(dataset, setting, name, own) for name, own in found.items()]
         return rows
+
+    def _row(self, dataset: str, setting: Setting, method: str, images: Sequence[dict[str, Any]]) -> dict[str, Any]:
+        labels = {"dataset": dataset, "setting": setting.label, "method": method}
+        devices = sorted({image["device"] for image in images})
+        # The paper's numbers are means over whole sets at its size.
+        comparable = self.size == SIZE and self.images is None
+        paper = published_csmri(dataset, setting.label, method) if comparable else None
+        return {**labels, **means(images), "count": len(images), "device": " and ".join(devices), "paper": paper}
 
     def _fill(
         self, cells: Cells, cell: Cell, method: Method, names: Sequence[str], truth: Tensor, y: Tensor, physics: Any
     ) -> Iterator[dict[str, Any]]:
         """Scores image by image, those that are known read, the others computed and kept batch by batch."""
-        made_with = {"size": list(self.size), "method": method.made_with}
-        known = cells.read(cell, made_with)
+        known = cells.read(cell, method.made_with)
         # The noise depends on an image's place in the set.
         identities = [{"place": place, "checksum": checksum(image)} for place, image in enumerate(truth)]
         missing = [i for i, name in enumerate(names) if not identities[i].items() <= known.get(name, {}).items()]
@@ -144,7 +153,7 @@ class CSMRIBench:
             index = torch.tensor(missing[start : start + batch])
             for i, scores in zip(index.tolist(), self._measure(method, truth, y, physics, index), strict=True):
                 known[names[i]] = {**scores, "device": device_name(self.device), **identities[i]}
-            cells.write(cell, made_with, known)
+            cells.write(cell, method.made_with, known)
             yield from (known[names[i]] for i in index.tolist())
 
     def _measure(
@@ -163,6 +172,7 @@ class CSMRIBench:
     def examples(self, tick: Callable[[str], Any] = lambda _: None) -> list[Example]:
         """The brightest image of each test set, which shows most, in the middle setting, by every method."""
         found = []
+        methods = [Method(name, self.device) for name in self.methods]
         for dataset in self.datasets:
             names, truth = load_dataset(self.data, dataset, self.size, self.images)
             index, setting = int(truth.mean((1, 2, 3)).argmax()), self.settings[len(self.settings) // 2]
@@ -170,9 +180,9 @@ class CSMRIBench:
             there = torch.tensor([index], device=self.device)
             own = CSMRI().select(physics, there)
             images = {}
-            for name in self.methods:
-                images[name] = Method(name, self.device)(y[there], own).image.cpu()
-                tick(f"picture of {dataset}: {name}")
+            for method in methods:
+                images[method.name] = method(y[there], own).image.cpu()
+                tick(f"picture of {dataset}: {method.name}")
             captions = {name: f"{psnr(image, truth[[index]]).item():.2f} dB" for name, image in images.items()}
             shown = {name: image[0, 0] for name, image in images.items()}
             crop = (_middle(self.size[0]), _middle(self.size[1]))
@@ -188,12 +198,6 @@ def _told_apart(names: Sequence[str]) -> list[str]:
         seen[name] += 1
         told.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
     return told
-
-
-def _row(dataset: str, setting: Setting, method: str, images: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    labels = {"dataset": dataset, "setting": setting.label, "method": method}
-    devices = sorted({image["device"] for image in images})
-    return {**labels, **means(images), "count": len(images), "device": " and ".join(devices)}
 
 
 def _middle(length: int) -> slice:

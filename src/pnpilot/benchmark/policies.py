@@ -131,8 +131,11 @@ def bench_policies(
 
 
 def choose_settings(task: Task, labels: Sequence[str]) -> list[Setting]:
-    """The settings with these labels, or all of the task's if there are none."""
-    return [task.named(label) for label in labels] if labels else list(task.settings)
+    """The settings with these labels, once each, or all of the task's if there are none."""
+    settings = {setting.label: setting for setting in map(task.named, labels)}
+    for setting in settings.values():  # what is wrong with one is said before the first is measured
+        task.physics(setting, *SIZE, torch.Generator())
+    return list(settings.values()) or list(task.settings)
 
 
 @torch.no_grad()

@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from .published import CSMRI_METHODS, CSMRI_SETS, published_csmri
+from .published import CSMRI_METHODS, CSMRI_SETS
 
 Row = Mapping[str, Any]
 
@@ -21,7 +21,7 @@ def markdown(rows: Sequence[Row], command: str) -> str:
         own = [row for row in rows if row["dataset"] == dataset]
         parts += [f"## {dataset}", f"Means over {own[0]['count']} reconstructions."]
         parts += ["### PSNR in dB", psnr_table(own)]
-        if dataset in CSMRI_SETS:
+        if any(row["paper"] for row in own):
             parts.append(f"† as the paper printed it, on its {CSMRI_SETS[dataset]}.{_caution(dataset)}")
         parts += ["### SSIM", _table(own, "ssim", "{:.4f}", best=True)]
         parts += ["### Iterations", _table(own, "iterations", "{:.1f}")]
@@ -31,17 +31,13 @@ def markdown(rows: Sequence[Row], command: str) -> str:
 
 def psnr_table(rows: Sequence[Row]) -> str:
     """Settings down, methods across, then what the paper has for those of them that it has too."""
-    dataset = rows[0]["dataset"]
-    methods = [name for name in CSMRI_METHODS if any(row["method"] == name for row in rows)]
+    methods = [name for name in CSMRI_METHODS if any(row["method"] == name and row["paper"] for row in rows)]
 
     def printed(setting: str) -> list[str]:
-        values = {name: value for name in methods if (value := published_csmri(dataset, setting, name))}
+        values = {row["method"]: row["paper"] for row in rows if row["setting"] == setting}
         return _marked([values.get(name) for name in methods], "{:.2f}")
 
-    known = any(published_csmri(dataset, row["setting"], name) for row in rows for name in methods)
-    return _table(
-        rows, "psnr", "{:.2f}", best=True, more=[f"{name} †" for name in methods] if known else [], cells=printed
-    )
+    return _table(rows, "psnr", "{:.2f}", best=True, more=[f"{name} †" for name in methods], cells=printed)
 
 
 def show(rows: Sequence[Row], console: Console) -> None:
@@ -55,10 +51,9 @@ def show(rows: Sequence[Row], console: Console) -> None:
     for (dataset, setting), group in groupby(rows, lambda row: (row["dataset"], row["setting"])):
         own = list(group)
         for row, mark in zip(own, marks([row["psnr"] for row in own], "{:.2f}"), strict=True):
-            paper = published_csmri(dataset, setting, row["method"])
             numbers = (f"{row['ssim']:.4f}", f"{row['iterations']:.1f}", f"{row['seconds']:.3f}")
             score = f"[{styles[mark]}]{row['psnr']:.2f}[/]" if mark else f"{row['psnr']:.2f}"
-            table.add_row(dataset, setting, row["method"], score, *numbers, _number(paper, "{:.2f}"))
+            table.add_row(dataset, setting, row["method"], score, *numbers, _number(row["paper"], "{:.2f}"))
         table.add_section()
     console.print(table)
 

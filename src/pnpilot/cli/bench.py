@@ -68,7 +68,7 @@ def bench_denoisers(
 
     chosen = listed(method)
     folders = _weight_folders(weights or (), chosen)
-    names, sets = chosen or distinct([*ready(), *folders]), distinct(dataset or DATASETS)
+    names, sets = chosen or distinct([*ready(), *folders]), listed(dataset) or list(DATASETS)
     check_datasets(data, sets, images)
     if not no_pnp:
         try:
@@ -141,7 +141,7 @@ def bench_policies(
     network = build_denoiser(denoiser, weights=weights).to(where)
     plan = Bench(build_task(task), solver, network, seed=seed, seeds=seeds, size=parsed_size(size))
     plan.batch, plan.estimate_noise = batch or (512 if where.type == "cuda" else 8), estimate_noise
-    sets, settings = distinct(dataset or plan.task.datasets), choose_settings(plan.task, distinct(setting or ()))
+    sets, settings = listed(dataset) or list(plan.task.datasets), choose_settings(plan.task, setting or ())
     plan.learned = learned_policies(plan, policy or [])
     methods = distinct(listed(method) or method_names(plan.task, plan.learned))
     check_methods(plan.task, methods, plan.learned)

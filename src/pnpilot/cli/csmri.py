@@ -18,7 +18,6 @@ from ._shared import (
     Settings,
     Size,
     chosen_device,
-    distinct,
     listed,
     parsed_size,
     progress_bar,
@@ -45,7 +44,7 @@ def bench_csmri(
     """CS-MRI against everyone: PSNR, SSIM, iterations and seconds of every method, beside the paper's numbers.
 
     Results are kept cell by cell in OUT/cells: a run that was stopped, or asked for more, does what is missing, and
-    several runs may share the work.
+    several runs may share the work, each with other methods, settings or seeds.
     """
     from rich.console import Console
 
@@ -60,7 +59,7 @@ def bench_csmri(
 
     methods, left_out = choose_methods(listed(method))
     where, task = chosen_device(device), CSMRI()
-    sets, settings = listed(dataset) or list(task.datasets), choose_settings(task, distinct(setting or ()))
+    sets, settings = listed(dataset) or list(task.datasets), choose_settings(task, setting or ())
     check_datasets(data, sets, images)
     plan = CSMRIBench(data, sets, settings, methods, where, parsed_size(size), images, seed, seeds)
     plan.batch = batch or (64 if where.type == "cuda" else 8)

@@ -53,7 +53,8 @@ def search_constants(args: SearchArgs, out: Path, *, device: torch.device, worke
     if missing := kind.uninstalled():
         raise BadInput(f"{args.name} {missing}")
     path = writable_folder(out) / f"{args.name}.json"
-    identity = {**asdict(args), "data": Path(args.data).name}
+    grid = {name: list(values) for name, values in kind.grid.items()}
+    identity = {**asdict(args), "data": Path(args.data).name, "grid": grid}
     table = _earlier(path, identity) or {
         "name": args.name,
         "command": f"pnpilot train baseline {args.name} --data DIR --images {args.images} --seed {args.seed}",

@@ -54,16 +54,15 @@ def train_denoiser(
 
     A run that was stopped goes on where its last checkpoint in `out` left it.
     """
+    torch.manual_seed(args.seed)
+    denoiser = DENOISERS[args.name]().to(device)
+    if not denoiser.needs_weights:
+        raise BadInput(f"the denoiser {args.name!r} has no weights to train")
     writable_folder(out)
     test_sets = _test_sets(test)
     training, validation = read_split(Path(args.data), args.held_out, args.seed)
     patches = PatchSource(training, args.patch, device)
     generator = torch.Generator(device).manual_seed(args.seed)
-
-    torch.manual_seed(args.seed)
-    denoiser = DENOISERS[args.name]().to(device)
-    if not denoiser.needs_weights:
-        raise BadInput(f"the denoiser {args.name!r} has no weights to train")
     run = Supervised(denoiser, args, out, generator)
 
     with ProgressLine(f"train {args.name}") as line:
@@ -120,7 +119,7 @@ def _card(denoiser: Denoiser, args: DenoiserArgs, device: torch.device, step: in
         "command": f"pnpilot train denoiser {args.name} --data DIR --minutes {args.minutes:g} --batch {args.batch} "
         f"--seed {args.seed}",
         "arguments": {**asdict(args), "data": Path(args.data).name},
-        "data": sorted({path.name for path in Path(args.data).iterdir()}),
+        "data": sorted(path.name for path in Path(args.data).iterdir() if path.is_dir()),
         "device": device_name(device),
         **gpu_share(device),
         "minutes": round(seconds / 60, 2),
