@@ -9,6 +9,7 @@ from torch import Tensor
 
 from ..denoisers import Denoiser, build_denoiser
 from ..policies.schedules import IRCNNSchedule
+from ..problem import Units
 from ..reconstruct import rollout
 from ..solvers import build_solver
 from ..tasks.csmri import MaskedFourier
@@ -21,9 +22,15 @@ from .base import BASELINES
 class RealFourier(MaskedFourier):
     """The same data of images that are known to be real, which makes the data step exact for them."""
 
+    per_image = (*MaskedFourier.per_image, "weights", "data")
+
+    def __init__(self, y: Tensor, units: Units, mask: Tensor) -> None:
+        super().__init__(y, units, mask)
+        self.weights, self.data = for_real_images(self)
+
     def prox(self, v: Tensor, mu: Tensor) -> Tensor:
         """Each frequency, with its mirror image, is a weighted mean of what v and the data say."""
-        return fit(for_real_images(self), v, per_sample(mu, self.mask))
+        return fit((self.weights, self.data), v, per_sample(mu, self.mask))
 
 
 @BASELINES.register("ircnn")

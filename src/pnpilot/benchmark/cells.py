@@ -19,6 +19,7 @@ from torch import Tensor
 
 from .. import __version__
 from ..io.files import writable_folder, write_json
+from .data import SIZE
 
 SCORES = ("psnr", "ssim", "iterations", "seconds")
 
@@ -31,7 +32,7 @@ class Cell:
     setting: str
     method: str
     seed: int = 0
-    size: tuple[int, int] = (128, 128)
+    size: tuple[int, int] = SIZE
 
     @property
     def file(self) -> str:

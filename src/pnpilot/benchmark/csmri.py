@@ -21,9 +21,8 @@ from ..policies.learned import Learned
 from ..tasks import Setting
 from ..tasks.csmri import CSMRI
 from .cells import Cell, Cells, checksum, means
-from .data import dataset_folder, load_dataset
+from .data import SIZE, dataset_folder, load_dataset
 from .denoising import device_name
-from .policies import SIZE
 from .published import published_csmri
 
 OURS = "learned"
@@ -101,7 +100,7 @@ class CSMRIBench:
     settings: Sequence[Setting]
     methods: Sequence[str]
     device: torch.device
-    size: tuple[int, int] = (128, 128)
+    size: tuple[int, int] = SIZE
     images: int | None = None
     seed: int = 0
     seeds: int = 1

@@ -11,6 +11,9 @@ from torch import Tensor
 from ..errors import BadInput
 from ..io.images import image_paths, read_image
 
+SIZE = (128, 128)
+"""Of the test images for MRI and phase retrieval, as in the paper."""
+
 
 def dataset_folder(data: Path, name: str) -> Path:
     """The folder of a test set: DATA/NAME or DATA/test/NAME."""

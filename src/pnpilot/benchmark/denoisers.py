@@ -12,9 +12,9 @@ from rich.table import Table
 from ..denoisers import DENOISERS, Denoiser
 from ..tasks.csmri import CSMRI
 from ..weights import has_weights
-from .data import dataset_folder, load_dataset
+from .data import SIZE, dataset_folder, load_dataset
 from .denoising import complexity, denoise_folder, device_name, milliseconds
-from .policies import SIZE, Bench, measured
+from .policies import Bench, measured
 from .published import MILLISECONDS, PLUGGED_IN
 from .results import Results
 

@@ -24,10 +24,8 @@ from ..reconstruct import check_fit, rollout
 from ..solvers import Solver, build_solver
 from ..tasks import Setting, Task, open_problem, simulated
 from ..weights import has_weights
-from .data import load_dataset
+from .data import SIZE, load_dataset
 from .results import Results
-
-SIZE = (128, 128)
 
 
 def method_names(task: Task, learned: Iterable[str] = ()) -> list[str]:

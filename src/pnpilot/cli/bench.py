@@ -233,8 +233,7 @@ def bench_strength(
     device: Device = "auto",
 ) -> None:
     """A picture: PSNR over the denoising strength, image by image, and what the learned policy chose and reached."""
-    from ..benchmark.data import load_dataset
-    from ..benchmark.policies import SIZE
+    from ..benchmark.data import SIZE, load_dataset
     from ..benchmark.strength import measure_strength
     from ..denoisers import build_denoiser
     from ..io.files import writable_file

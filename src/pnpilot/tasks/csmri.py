@@ -116,7 +116,7 @@ class MaskedFourier(Problem):
     """D(x) = ½‖MFx − y‖², with k-space un-shifted: the zero frequency is the first entry."""
 
     offers = frozenset({"prox", "grad", "linear"})
-    per_image = ("y", "mask", "measurements")
+    per_image: tuple[str, ...] = ("y", "mask", "measurements")
 
     def __init__(self, y: Tensor, units: Units, mask: Tensor) -> None:
         super().__init__(y, units)
