@@ -15,11 +15,11 @@ from deepinv.models import TVDenoiser
 from torch import Tensor
 
 from pnpilot.baselines import BASELINES, build_baseline
+from pnpilot.baselines._bm3d import denoised
 from pnpilot.baselines._mri import fit, for_real_images
 from pnpilot.baselines._unrolled import Unrolled, UnrolledNetwork
 from pnpilot.baselines._wavelets import Wavelet
 from pnpilot.baselines.admm_net import ADMMNet, ADMMNetwork, PiecewiseLinear
-from pnpilot.baselines.bm3d_mri import denoised
 from pnpilot.baselines.dpir import DPIR
 from pnpilot.baselines.fcsa import FCSA
 from pnpilot.baselines.ircnn import IRCNN, RealFourier

@@ -15,25 +15,53 @@ import torch
 from deepinv.physics import MRI, GaussianNoise, Inpainting, LinearPhysics, MultiCoilMRI, Physics
 from torch import Tensor
 
-from pnpilot.baselines import BASELINES, Baseline, build_baseline
+from pnpilot.baselines import BASELINES, Baseline, build_baseline, dolphin, prdeep
+from pnpilot.baselines._mri import MRIBaseline
+from pnpilot.baselines._phase import PhaseBaseline
 from pnpilot.baselines._searched import Searched, _nearest
 from pnpilot.baselines._unrolled import Unrolled
 from pnpilot.errors import BadInput, BadWeights, Incompatible
 from pnpilot.io.scans import example_brain
 from pnpilot.metrics import psnr
-from pnpilot.tasks import simulated
+from pnpilot.tasks import Setting, Task, build_task, simulated
 from pnpilot.tasks.csmri import CSMRI, MaskedFourier
+from pnpilot.tasks.phase import AmplitudeProblem, CodedDiffraction, PhaseRetrieval, ShotNoise
 from tests.conftest import phantom
 from tests.contracts import assert_close, problem_of
 
-NAMES = [name for name in BASELINES if "csmri" in BASELINES[name].serves]
+NAMES = list(BASELINES)
+MRI_NAMES, PHASE_NAMES = ([name for name in NAMES if task in BASELINES[name].serves] for task in ("csmri", "phase"))
 SEARCHED = [name for name in NAMES if issubclass(BASELINES[name], Searched)]
 UNROLLED = [name for name in NAMES if issubclass(BASELINES[name], Unrolled)]
+MOST = {"csmri": 200, "phase": 1000}
+"""Iterations; amplitudes without a prior take many."""
 GENERAL = {"tv", "zero-filled"}
 """For any linear physics: their images have two channels and no bounds."""
 
 
+UNLIKE: dict[str, list[Setting]] = {
+    "csmri": [CSMRI.setting(2, 15), CSMRI.setting(8, 5, "cartesian")],
+    "phase": [PhaseRetrieval.setting(9), PhaseRetrieval.setting(81)],
+}
+"""Two settings of each task that one batch may hold."""
+NOISY_AND_CLEAN: dict[str, list[Setting]] = {
+    "csmri": [CSMRI.setting(4, 10), CSMRI.setting(4, 0)],
+    "phase": [PhaseRetrieval.setting(27), PhaseRetrieval.setting(0)],
+}
+
+
 built: Callable[[str], Baseline] = cache(build_baseline)
+
+
+def task_of(name: str) -> Task:
+    """The one whose benchmark has a row for it."""
+    (task,) = BASELINES[name].serves
+    return build_task(task)
+
+
+def test_every_baseline_serves_one_task_with_a_benchmark() -> None:
+    assert sorted(MRI_NAMES + PHASE_NAMES) == sorted(NAMES)
+    assert len(PHASE_NAMES) == 7
 
 
 @pytest.fixture
@@ -41,18 +69,32 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every method with few iterations, where it asks how many to take."""
     for name in NAMES:
         monkeypatch.setattr(BASELINES[name], "iterations", min(BASELINES[name].iterations, 3))
+    monkeypatch.setattr(dolphin, "FIXED", 1)
+    monkeypatch.setattr(prdeep, "EACH", 2)
 
 
 def check(name: str, image: Tensor, truth: Tensor) -> None:
     """What a result must look like."""
-    assert image.shape == (len(truth), 2, *truth.shape[-2:])
+    assert image.shape == (len(truth), 2 if name in MRI_NAMES else 1, *truth.shape[-2:])
     assert image.dtype == torch.float32
     assert not image.requires_grad
     assert torch.isfinite(image).all()
     if name not in GENERAL:
         assert image.min() >= 0
         assert image.max() <= 1
-        assert not image[:, 1].any()
+        assert not image[:, 1:].any()
+        assert image.flatten(1).std(dim=1).min() > 1e-3
+
+
+def same_masks(name: str, truth: Tensor) -> tuple[Tensor, Physics, Physics]:
+    """Data of two noise levels behind the same masks, which one physics holds for each image, the other once."""
+    if name in MRI_NAMES:
+        y, merged = CSMRI().simulate(truth, [CSMRI.setting(4, 5), CSMRI.setting(4, 15)])
+        return y, merged, MRI(mask=merged.mask[0, 0], noise_model=GaussianNoise(torch.tensor([5, 15]) / 255))
+    masks = PhaseRetrieval().simulate(truth, PhaseRetrieval.setting())[1].masks[0]
+    noise = ShotNoise(torch.tensor([9, 81]), rng=torch.Generator().manual_seed(0))
+    once = CodedDiffraction(masks, noise)
+    return once(truth), CodedDiffraction(masks.repeat(2, 1, 1, 1), noise), once
 
 
 # What all of them must keep to.
@@ -61,14 +103,14 @@ def check(name: str, image: Tensor, truth: Tensor) -> None:
 @pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("name", NAMES)
 def test_a_batch_of_different_masks_and_noise_equals_one_by_one(name: str) -> None:
-    truth = phantom(32, 32)
-    y, physics = CSMRI().simulate(truth, [CSMRI.setting(2, 15), CSMRI.setting(8, 5, "cartesian")])
+    task, truth = task_of(name), phantom(32, 32)
+    y, physics = task.simulate(truth, UNLIKE[task.name])
     given = y.clone()
     images = built(name)(y, physics)
     check(name, images, truth)
     assert torch.equal(y, given)
     for index in range(2):
-        alone = built(name)(y[[index]], CSMRI().select(physics, torch.tensor([index])))
+        alone = built(name)(y[[index]], task.select(physics, torch.tensor([index])))
         assert_close(images[[index]], alone, 1e-4)
 
 
@@ -76,8 +118,7 @@ def test_a_batch_of_different_masks_and_noise_equals_one_by_one(name: str) -> No
 @pytest.mark.parametrize("name", NAMES)
 def test_one_mask_for_all_and_the_same_result_twice(name: str) -> None:
     truth = phantom(40, 32)
-    y, merged = CSMRI().simulate(truth, [CSMRI.setting(4, 5), CSMRI.setting(4, 15)])
-    physics = MRI(mask=merged.mask[0, 0], noise_model=GaussianNoise(torch.tensor([5, 15]) / 255))
+    y, merged, physics = same_masks(name, truth)
     first = built(name)(y, physics)
     check(name, first, truth)
     assert_close(built(name)(y, merged), first)
@@ -87,9 +128,10 @@ def test_one_mask_for_all_and_the_same_result_twice(name: str) -> None:
 @pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("name", NAMES)
 def test_odd_sizes_black_borders_and_data_without_noise(name: str) -> None:
-    cut_out = phantom(32, 32, 1) * (phantom(32, 32, 1) > 0.4)
-    for truth, sigma in ((phantom(33, 31, 1), 10), (cut_out, 0)):
-        check(name, built(name)(*CSMRI().simulate(truth, CSMRI.setting(4, sigma))), truth)
+    cut_out, task = phantom(32, 32, 1) * (phantom(32, 32, 1) > 0.4), task_of(name)
+    noisy, clean = NOISY_AND_CLEAN[task.name]
+    for truth, setting in ((phantom(33, 31, 1), noisy), (cut_out, clean)):
+        check(name, built(name)(*task.simulate(truth, setting)), truth)
 
 
 @pytest.mark.usefixtures("quick")
@@ -99,7 +141,9 @@ def test_another_physics_is_refused_in_one_line(name: str) -> None:
     pixels = Inpainting((1, 32, 32), mask=torch.ones(1, 32, 32), noise_model=GaussianNoise(0.1))
     maps = torch.ones(1, 2, 32, 32, dtype=torch.complex64)
     coils = MultiCoilMRI(coil_maps=maps, mask=torch.ones(1, 1, 32, 32), noise_model=GaussianNoise(0.1))
-    for y, physics in ((pixels(truth), pixels), (coils(CSMRI().embed(truth)), coils), (truth, Physics())):
+    other = PhaseRetrieval() if name in MRI_NAMES else CSMRI()
+    cases = [(pixels(truth), pixels), (coils(CSMRI().embed(truth)), coils), (truth, Physics())]
+    for y, physics in [*cases, other.simulate(truth, other.settings[0])]:
         if name in GENERAL and isinstance(physics, LinearPhysics):
             assert torch.isfinite(built(name)(y, physics)).all()
             continue
@@ -110,7 +154,8 @@ def test_another_physics_is_refused_in_one_line(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in GENERAL])
 def test_data_that_cannot_be_reconstructed_are_refused(name: str) -> None:
-    y, physics = CSMRI().simulate(phantom(32, 32), CSMRI.setting(4, 10))
+    task = task_of(name)
+    y, physics = task.simulate(phantom(32, 32), task.settings[1])
     broken = y.clone()
     broken[0, 0, 3, 3] = torch.nan
     with pytest.raises(BadInput, match="1 NaN or infinite"):
@@ -122,7 +167,7 @@ def test_data_that_cannot_be_reconstructed_are_refused(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_each_says_who_published_it_how_long_it_takes_and_what_it_is_made_with(name: str) -> None:
     kind = BASELINES[name]
-    assert kind.iterations == 0 if name == "zero-filled" else 1 <= kind.iterations <= 200
+    assert kind.iterations == 0 if name == "zero-filled" else 1 <= kind.iterations <= MOST[task_of(name).name]
     assert name == "zero-filled" or re.search(r"\b(19|20)\d\d\b", kind.reference)
     assert "\n" not in kind.reference
     made_with = built(name).made_with()
@@ -144,7 +189,17 @@ def test_a_missing_module_is_said_with_the_extra_that_brings_it(name: str, monke
         build_baseline(name)
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name != "zero-filled"])
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("name", NAMES)
+def test_an_answer_is_the_image_with_an_iteration_count_for_each(name: str) -> None:
+    task = task_of(name)
+    y, physics = task.simulate(phantom(32, 32), UNLIKE[task.name])
+    image, iterations = built(name).answer(y, physics)
+    assert_close(image, built(name)(y, physics))
+    assert iterations.tolist() == ([8, 4] if name == "prdeep" else [BASELINES[name].iterations] * 2)
+
+
+@pytest.mark.parametrize("name", [name for name in MRI_NAMES if name != "zero-filled"])
 def test_a_brain_is_better_than_zero_filled(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Networks by two decibels, the others by one after a few of their iterations."""
     kind, truth = BASELINES[name], example_brain()
@@ -154,6 +209,17 @@ def test_a_brain_is_better_than_zero_filled(name: str, monkeypatch: pytest.Monke
     assert gain > (2 if name in UNROLLED else 1), gain.item()
 
 
+@pytest.mark.parametrize("name", [name for name in PHASE_NAMES if name not in ("hio-free", "wf")])
+def test_in_strong_noise_a_constraint_helps_and_a_prior_helps_more(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Non-negative values by one decibel against amplitudes alone, priors by five after a few of their iterations."""
+    kind, truth = BASELINES[name], phantom(48, 48, 1)
+    monkeypatch.setattr(kind, "iterations", min(kind.iterations, 60 if name == "hio" else 15))
+    monkeypatch.setattr(prdeep, "EACH", 20)
+    y, physics = PhaseRetrieval().simulate(truth, PhaseRetrieval.setting(81))
+    gain = psnr(built(name)(y, physics), truth) - psnr(built("hio-free")(y, physics), truth)
+    assert gain > (1 if name == "hio" else 5), gain.item()
+
+
 # Constants that were searched.
 
 
@@ -161,17 +227,18 @@ def test_a_brain_is_better_than_zero_filled(name: str, monkeypatch: pytest.Monke
 def test_constants_are_there_for_every_setting_with_the_command_that_found_them(name: str) -> None:
     kind = BASELINES[name]
     assert issubclass(kind, Searched)
-    table = kind.table()
-    assert list(table["settings"]) == [setting.label for setting in CSMRI().settings]
-    for setting in CSMRI().settings:
+    table, task = kind.table(), task_of(name)
+    numbers = {"csmri": ("acceleration", "sigma"), "phase": ("masks", "alpha")}[task.name]
+    assert list(table["settings"]) == [setting.label for setting in task.settings]
+    for setting in task.settings:
         own = table["settings"][setting.label]
-        assert (own["acceleration"], own["sigma"]) == (setting["acceleration"], setting["sigma"])
+        assert [own[number] for number in numbers] == [setting[number] for number in numbers]
         assert own["constants"].keys() == kind.grid.keys()
         assert all(np.isfinite(value) and value >= 0 for value in own["constants"].values())
     assert table["command"].startswith(f"pnpilot train baseline {name} ")
 
 
-class Recorder(Searched):
+class Recorder(Searched[MaskedFourier], MRIBaseline):
     """Its image is its constant."""
 
     name = "recorder"
@@ -210,7 +277,8 @@ def test_each_image_gets_the_constants_of_its_setting() -> None:
     ],
 )
 def test_other_settings_get_the_nearest_constants(label: str, nearest: str) -> None:
-    assert _nearest(problem_of(phantom(128, 128, 1), label), Recorder.table()["settings"]) == [nearest]
+    (conditions,) = Recorder.conditions(problem_of(phantom(128, 128, 1), label))
+    assert _nearest(conditions, Recorder.table()["settings"]) == nearest
 
 
 @pytest.mark.parametrize("size", [(32, 32), (128, 128), (96, 128), (230, 180)])
@@ -219,7 +287,30 @@ def test_the_settings_of_the_benchmark_find_themselves_at_any_size(kind: str, si
     settings = [CSMRI().named(kind + setting.label) for setting in CSMRI().settings]
     problem = simulated(CSMRI(), phantom(*size, 1).repeat(len(settings), 1, 1, 1), settings)
     assert isinstance(problem, MaskedFourier)
-    assert _nearest(problem, Recorder.table()["settings"]) == [setting.label for setting in CSMRI().settings]
+    found = [_nearest(own, Recorder.table()["settings"]) for own in Recorder.conditions(problem)]
+    assert found == [setting.label for setting in CSMRI().settings]
+
+
+@pytest.mark.parametrize(
+    ("label", "nearest"),
+    [
+        *((setting.label, setting.label) for setting in PhaseRetrieval().settings),
+        ("alpha=0", "alpha=9"),
+        ("alpha=15", "alpha=9"),
+        ("3 masks alpha=17", "alpha=27"),
+        ("8 masks alpha=46", "alpha=27"),
+        ("6 masks alpha=50", "alpha=81"),
+        ("alpha=500", "alpha=81"),
+    ],
+)
+def test_amplitudes_get_the_constants_of_the_nearest_noise(label: str, nearest: str) -> None:
+    settings = {setting.label: setting.values for setting in PhaseRetrieval().settings}
+    setting = PhaseRetrieval().named(label)
+    problem = simulated(PhaseRetrieval(), phantom(24, 20, 1), setting)
+    assert isinstance(problem, AmplitudeProblem)
+    (conditions,) = PhaseBaseline.conditions(problem)
+    assert conditions == pytest.approx(setting.values)
+    assert _nearest(conditions, settings) == nearest
 
 
 @pytest.mark.parametrize("content", [None, "{"])

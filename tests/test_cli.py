@@ -217,15 +217,17 @@ def test_bench_learned_policies_over_seeds(data: Path, tmp_path: Path) -> None:
 
 
 def test_bench_phase_stands_beside_the_papers_numbers(data: Path, tmp_path: Path) -> None:
-    options = ["--images", "1", "--seeds", "1", "--setting", "alpha=27", "--json", str(tmp_path / "p.json")]
-    result = run("bench", "phase", "--data", data, *options)
+    options = ["--seeds", "1", "--setting", "alpha=27", "--methods", "hio-free,learned", "--out", str(tmp_path / "out")]
+    result = run("bench", "phase", "--data", data, *options, "--no-figure")
     assert result.returncode == 0, result.stderr
-    rows = {row["method"]: row for row in json.loads((tmp_path / "p.json").read_text())["rows"]}
-    assert list(rows) == ["start", "schedule", "learned"]
-    assert rows["learned"]["paper"] == 33.9
-    assert "paper" not in rows["schedule"]
-    assert rows["learned"]["psnr"] > rows["start"]["psnr"] + 10
+    rows = {row["method"]: row for row in json.loads((tmp_path / "out" / "phase.json").read_text())["rows"]}
+    assert list(rows) == ["hio-free", "learned"]
+    assert (rows["learned"]["paper"], rows["hio-free"]["paper"]) == (33.9, 25.76)
+    assert rows["learned"]["psnr"] > rows["hio-free"]["psnr"] + 5
     assert "33.90" in result.stdout
+    report = (tmp_path / "out" / "phase.md").read_text()
+    assert "| hio-free † | learned † |" in report
+    assert "the same twelve images" in report
 
 
 def test_bench_speed(data: Path, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""How the CS-MRI table is told, and what the paper printed."""
+"""How a comparison is told, and what the paper printed."""
 
 from __future__ import annotations
 
@@ -7,15 +7,24 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from pnpilot.benchmark.published import CSMRI_METHODS, published_csmri
+from pnpilot.baselines import BASELINES
+from pnpilot.benchmark.published import CSMRI_METHODS, PHASE_METHODS, printed, published_csmri
 from pnpilot.benchmark.report import markdown, marks, psnr_table, show
 from pnpilot.tasks.csmri import CSMRI
+from pnpilot.tasks.phase import PhaseRetrieval
 
 
 def row(method: str, psnr: float, *, dataset: str = "brain50", setting: str = "x4 sigma=10") -> dict[str, Any]:
     scores = {"psnr": psnr, "ssim": psnr / 100, "iterations": 9, "seconds": 0.5, "count": 2, "device": "CPU"}
     labels = {"dataset": dataset, "setting": setting, "method": method}
-    return {**labels, **scores, "paper": published_csmri(dataset, setting, method)}
+    task = "phase" if dataset == "phase12" else "csmri"
+    spread = {"seeds": None, "draws": None}
+    return {**labels, **scores, "spread": spread, "paper": printed(task, dataset, setting, method)}
+
+
+def phase_row(method: str, psnr: float, seeds: float | None = None, draws: float | None = None) -> dict[str, Any]:
+    own = row(method, psnr, dataset="phase12", setting="alpha=27")
+    return {**own, "spread": {"seeds": seeds, "draws": draws}}
 
 
 def test_the_best_two_are_marked_and_equal_ones_share_a_place() -> None:
@@ -38,12 +47,12 @@ def test_settings_and_sets_that_the_paper_does_not_have_stand_alone() -> None:
     mixed = psnr_table([row("recpf", 30.0, setting="x3 sigma=7"), row("recpf", 29.0)]).splitlines()
     assert mixed[2:] == ["| x3 sigma=7 | **30.00** |  |", "| x4 sigma=10 | **29.00** | **30.21** |"]
     for alone in (row("recpf", 30.0, dataset="mine"), row("tv", 30.0), {**row("recpf", 30.0), "paper": None}):
-        assert "†" not in markdown([alone], "pnpilot")
+        assert "†" not in markdown("CS-MRI", [alone], "pnpilot")
 
 
 def test_the_report_has_every_score_and_the_right_caution() -> None:
     rows = [row(name, 30.0, dataset=dataset) for dataset in ("brain50", "medical4") for name in ("recpf", "learned")]
-    text = markdown(rows, "pnpilot bench csmri --seed 1")
+    text = markdown("CS-MRI", rows, "pnpilot bench csmri --seed 1")
     assert text.startswith("# CS-MRI\n\n`pnpilot bench csmri --seed 1`\n")
     brain, medical = text.split("## brain50\n")[1].split("## medical4\n")
     for part in (brain, medical):
@@ -65,7 +74,39 @@ def test_the_report_has_every_score_and_the_right_caution() -> None:
 
 def test_the_report_says_what_ran_where() -> None:
     rows = [row("recpf", 30.0), {**row("learned", 31.0), "device": "a GPU"}]
-    assert "### Seconds per image, recpf: CPU; learned: a GPU\n" in markdown(rows, "pnpilot")
+    assert "### Seconds per image, recpf: CPU; learned: a GPU\n" in markdown("CS-MRI", rows, "pnpilot")
+
+
+def test_phase_retrieval_has_its_own_title_and_caution() -> None:
+    text = markdown("Phase retrieval", [phase_row("hio-free", 25.0), phase_row("learned", 33.0)], "pnpilot bench phase")
+    assert text.startswith("# Phase retrieval\n\n`pnpilot bench phase`\n")
+    assert "|  | hio-free | learned | hio-free † | learned † |" in text
+    assert "| alpha=27 | *25.00* | **33.00** | *25.76* | **33.90** |" in text
+    (caution,) = [line for line in text.splitlines() if line.startswith("†")]
+    assert "the same twelve images" in caution
+    assert "one row for HIO" in caution
+    assert "MICCAI" not in text
+
+
+@pytest.mark.parametrize(
+    ("seeds", "draws", "titles"),
+    [
+        (None, None, []),
+        (0.123, None, ["seeds of noise"]),
+        (None, 0.456, ["draws of masks"]),
+        (0.123, 0.456, ["seeds of noise", "draws of masks"]),
+    ],
+)
+def test_spreads_are_told_where_there_are_several(seeds: float | None, draws: float | None, titles: list[str]) -> None:
+    text = markdown("Phase retrieval", [phase_row("hio", 25.0, seeds, draws), phase_row("wf", 24.0)], "pnpilot")
+    sections = [line for line in text.splitlines() if line.startswith("### ")]
+    assert [line for line in sections if "smallest" in line] == [
+        f"### Largest less smallest mean PSNR of the {title}" for title in titles
+    ]
+    for title, value in (("seeds of noise", "0.12"), ("draws of masks", "0.46")):
+        if title in titles:
+            table = text.split(f"{title}\n\n")[1].split("\n\n")[0]
+            assert table == f"|  | hio | wf |\n| --- | --- | --- |\n| alpha=27 | {value} |  |"
 
 
 def test_lines_on_the_screen_have_the_papers_number() -> None:
@@ -96,6 +137,36 @@ def test_lines_on_the_screen_have_the_papers_number() -> None:
 )
 def test_published_numbers(dataset: str, setting: str, method: str, value: float | None) -> None:
     assert published_csmri(dataset, setting, method) == value
+
+
+@pytest.mark.parametrize(
+    ("setting", "method", "value"),
+    [
+        ("alpha=9", "hio", 35.96),
+        ("alpha=9", "hio-free", 35.96),
+        ("alpha=9", "bm3d-prgamp", 40.25),
+        ("alpha=27", "wf", 24.96),
+        ("alpha=27", "dolphin", 27.45),
+        ("alpha=27", "learned", 33.9),
+        ("alpha=81", "spar", 22.44),
+        ("alpha=81", "prdeep", 26.82),
+        ("alpha=81", "schedule", None),
+        ("6 masks alpha=27", "hio", None),
+    ],
+)
+def test_published_numbers_of_phase_retrieval(setting: str, method: str, value: float | None) -> None:
+    assert printed("phase", "phase12", setting, method) == value
+    assert printed("csmri", "phase12", setting, method) is None
+    assert printed("phase", "set12", setting, method) is None
+
+
+def test_the_paper_has_every_method_for_phase_retrieval_and_falls_with_noise() -> None:
+    others = {name for name in BASELINES if "phase" in BASELINES[name].serves}
+    assert set(PHASE_METHODS) == others | {"learned"}
+    for method in PHASE_METHODS:
+        numbers = [printed("phase", "phase12", setting.label, method) or 0.0 for setting in PhaseRetrieval().settings]
+        assert numbers == sorted(numbers, reverse=True)
+        assert numbers[-1] > 10
 
 
 def test_the_paper_has_every_setting_and_falls_with_noise_and_acceleration() -> None:

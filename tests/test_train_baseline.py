@@ -19,17 +19,19 @@ from pnpilot.baselines import BASELINES
 from pnpilot.baselines._searched import Searched
 from pnpilot.baselines._unrolled import Unrolled
 from pnpilot.baselines.admm_net import ADMMNet, ADMMNetwork
+from pnpilot.baselines.dolphin import DOLPHIn
 from pnpilot.baselines.recpf import RecPF
 from pnpilot.metrics import psnr
 from pnpilot.problem import Hints
 from pnpilot.tasks import open_problem
 from pnpilot.tasks.csmri import CSMRI, MaskedFourier
+from pnpilot.tasks.phase import PhaseRetrieval
 from pnpilot.training import search_constants as searching
 from pnpilot.training.search_constants import SearchArgs, search_constants
 from pnpilot.training.train_unrolled import Exam, Simulator, UnrolledArgs, train_unrolled
 from tests.conftest import block_pictures, phantom
 from tests.contracts import assert_close
-from tests.test_csmri_bench import Said, speaker
+from tests.test_comparison import Said, speaker
 
 CPU = torch.device("cpu")
 LABELS = [setting.label for setting in CSMRI().settings]
@@ -157,11 +159,35 @@ def test_constants_are_searched_once_per_setting(
     assert len(solved) == 10 * 4
 
 
+def test_constants_for_another_task_are_searched_in_its_settings(
+    images: Path, tmp_path: Path, say: Callable[..., Said], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(DOLPHIn, "grid", {"coupling": (0.003, 0.03), "sparsity": (0.0003, 10.0)})
+    monkeypatch.setattr(DOLPHIn, "iterations", 4)
+    command = ["train", "baseline", "dolphin", "--smoke", "--workers", "1", "--data", images, "--out", tmp_path / "out"]
+    said = say(*command)
+    assert said.code == 0, said.err
+    table = json.loads((tmp_path / "out" / "dolphin.json").read_text())
+    assert table["command"] == "pnpilot train baseline dolphin --data DIR --images 1 --seed 0"
+    assert list(table["settings"]) == [setting.label for setting in PhaseRetrieval().settings]
+    for setting in PhaseRetrieval().settings:
+        own = table["settings"][setting.label]
+        assert own.keys() == {"alpha", "masks", "constants", "psnr"}
+        assert (own["alpha"], own["masks"]) == (setting["alpha"], 4)
+        assert own["constants"]["sparsity"] == 0.0003  # the other leaves nothing
+        assert own["psnr"] > 5
+    scores = [own["psnr"] for own in table["settings"].values()]
+    assert scores == sorted(scores, reverse=True)
+    monkeypatch.setattr("pnpilot.baselines._searched.parameters_file", lambda _: tmp_path / "out" / "dolphin.json")
+    assert DOLPHIn().made_with()["alpha=9"] == table["settings"]["alpha=9"]["constants"]
+
+
 @pytest.mark.parametrize(
     ("name", "message"),
     [
         ("zero-filled", "zero-filled has nothing to train or to search; those that have: admm-net, bm3d-mri, "),
         ("dpir", "dpir has nothing to train or to search"),
+        ("prdeep", "prdeep has nothing to train or to search"),
         ("recpv", "unknown baseline 'recpv'; did you mean 'recpf'?"),
     ],
 )
@@ -195,7 +221,7 @@ def test_a_network_needs_images_to_hold_out(tmp_path: Path, say: Callable[..., S
 def test_the_best_of_all_that_was_tried_is_kept(
     images: Path, tmp_path: Path, solved: list[dict[str, float]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(searching, "CSMRI", OneSetting)
+    monkeypatch.setattr(RecPF, "task", OneSetting)
     args = SearchArgs("recpf", str(images), images=2, size=32, refinements=1)
     table = search_constants(args, tmp_path / "out", device=CPU)
     (own,) = table["settings"].values()
@@ -230,7 +256,7 @@ class Pickling(ThreadPoolExecutor):
 def test_processes_find_what_one_finds(
     images: Path, tmp_path: Path, solved: list[dict[str, float]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(searching, "CSMRI", OneSetting)
+    monkeypatch.setattr(RecPF, "task", OneSetting)
     monkeypatch.setattr(searching, "ProcessPoolExecutor", Pickling)
     args = SearchArgs("recpf", str(images), images=2, size=32, refinements=0)
     alone, together = (

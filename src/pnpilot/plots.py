@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
-    from .benchmark.csmri import Example
+    from .benchmark.comparison import Example
     from .benchmark.strength import Strength
 
 ERROR_RANGE = 0.15

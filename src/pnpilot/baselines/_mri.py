@@ -2,36 +2,28 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-
 import torch
-from deepinv.physics import Physics
 from torch import Tensor
 
-from ..errors import Incompatible
-from ..problem import Hints
-from ..tasks import open_problem
 from ..tasks.csmri import CSMRI, MaskedFourier, mirrored
-from .base import Baseline
+from ._one_task import OneTask
 
 
-class MRIBaseline(Baseline):
+class MRIBaseline(OneTask[MaskedFourier]):
     """A method for single-coil MRI of real images in [0, 1]."""
 
     serves = frozenset({"csmri"})
+    task = CSMRI
+    physics_name = "deepinv's single-coil MRI"
 
-    @torch.no_grad()
-    def __call__(self, y: Tensor, physics: Physics) -> Tensor:
-        """Reconstruct; the imaginary part of the result is zero."""
-        if not CSMRI().accepts(physics):
-            raise Incompatible(f"{self.name} needs deepinv's single-coil MRI, got a {type(physics).__name__}")
-        problem = open_problem(y, physics, Hints(peak=1.0, real=True))
-        assert isinstance(problem, MaskedFourier)
-        return problem.export(self.reconstruct(problem).clamp(0, 1))
-
-    @abstractmethod
-    def reconstruct(self, problem: MaskedFourier) -> Tensor:
-        """Real images (B, 1, H, W)."""
+    @staticmethod
+    def conditions(problem: MaskedFourier) -> list[dict[str, float]]:
+        """Acceleration, and noise level on the 0-255 scale."""
+        levels = problem.units.sigma_n
+        assert levels is not None
+        accelerations = problem.mask[0].numel() / problem.measurements
+        pairs = zip(accelerations.tolist(), (255 * levels).tolist(), strict=True)
+        return [{"acceleration": acceleration, "sigma": sigma} for acceleration, sigma in pairs]
 
 
 def for_real_images(problem: MaskedFourier) -> tuple[Tensor, Tensor]:

@@ -7,14 +7,13 @@ import math
 from abc import abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import torch
 from torch import Tensor
 
 from ..errors import BadWeights
-from ..tasks.csmri import MaskedFourier
-from ._mri import MRIBaseline
+from ._one_task import OneTask, P
 
 
 def parameters_file(name: str) -> Path:
@@ -22,10 +21,10 @@ def parameters_file(name: str) -> Path:
     return Path(__file__).parent / "parameters" / f"{name}.json"
 
 
-class Searched(MRIBaseline):
+class Searched(OneTask[P]):
     """A method whose constants `pnpilot train baseline NAME` searched for every setting of the benchmark.
 
-    Other accelerations and noise levels get the constants of the nearest of these settings.
+    Data of other settings get the constants of the nearest of these.
     """
 
     grid: ClassVar[Mapping[str, tuple[float, ...]]]
@@ -36,22 +35,20 @@ class Searched(MRIBaseline):
         """The same for all data, or None for those that were searched."""
 
     @abstractmethod
-    def solve(self, problem: MaskedFourier, *_: Any, **constants: Any) -> Tensor:
+    def solve(self, problem: P, *_: Any, **constants: Any) -> Tensor:
         """Real images (B, 1, H, W); each constant of the grid arrives by name."""
 
-    def reconstruct(self, problem: MaskedFourier) -> Tensor:
+    def reconstruct(self, problem: P) -> Tensor:
         """Each image with the constants of its setting."""
         if self.constants is not None:
             return self.solve(problem, **self.constants)
         settings = self.table()["settings"]
-        nearest = _nearest(problem, settings)
-        image = torch.zeros_like(problem.mask)
+        nearest = [_nearest(own, settings) for own in self.conditions(problem)]
+        images = torch.zeros_like(problem.x0().real)
         for label in dict.fromkeys(nearest):
-            index = torch.tensor([i for i, other in enumerate(nearest) if other == label], device=image.device)
-            part = problem.select(index)
-            assert isinstance(part, MaskedFourier)
-            image[index] = self.solve(part, **settings[label]["constants"])
-        return image
+            index = torch.tensor([i for i, other in enumerate(nearest) if other == label], device=images.device)
+            images[index] = self.solve(cast(P, problem.select(index)), **settings[label]["constants"])
+        return images
 
     def made_with(self) -> Any:
         """The constants."""
@@ -75,16 +72,11 @@ class Searched(MRIBaseline):
             ) from error
 
 
-def _nearest(problem: MaskedFourier, settings: Mapping[str, Any]) -> list[str]:
-    """The label of the nearest setting for each image, by ratios of acceleration and of noise."""
-    pixels = problem.mask[0].numel()
-    levels = problem.units.sigma_n
-    assert levels is not None
+def _nearest(conditions: Mapping[str, float], settings: Mapping[str, Any]) -> str:
+    """The label of the nearest setting, by ratios; one is added, for noise levels may be zero."""
 
-    def distance(label: str, acceleration: float, sigma: float) -> float:
+    def distance(label: str) -> float:
         own = settings[label]
-        noise = (own["sigma"] + 1) / (sigma + 1)
-        return abs(math.log(own["acceleration"] / acceleration)) + abs(math.log(noise))
+        return sum(abs(math.log((own[name] + 1) / (value + 1))) for name, value in conditions.items())
 
-    found = zip((pixels / problem.measurements).tolist(), (255 * levels).tolist(), strict=True)
-    return [min(settings, key=lambda label: distance(label, *own)) for own in found]
+    return min(settings, key=distance)

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, NamedTuple
 
+import torch
 from deepinv.physics import Physics
 from torch import Tensor
 
 from ..errors import BadInput
 from ..registry import Registry
+
+
+class Answer(NamedTuple):
+    """What a method makes of a batch."""
+
+    image: Tensor
+    """(B, C, H, W), in the layout of the physics."""
+    iterations: Tensor
+    """How many it took for each (B,)."""
 
 
 class Baseline(ABC):
@@ -26,11 +36,15 @@ class Baseline(ABC):
     one_by_one: bool = False
     """Whether it takes a batch image by image, so that larger ones bring nothing."""
     iterations: int = 0
-    """How many iterations it takes, for tables."""
+    """How many iterations it takes, for tables; the most, where it stops by itself."""
 
     @abstractmethod
     def __call__(self, y: Tensor, physics: Physics) -> Tensor:
         """Reconstruct."""
+
+    def answer(self, y: Tensor, physics: Physics) -> Answer:
+        """Reconstruct, and say how many iterations that took."""
+        return Answer(self(y, physics), torch.full((len(y),), self.iterations))
 
     def made_with(self) -> Any:
         """What its results depend on besides data and code, such as the sha256 of its weights: a JSON value."""

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from ..problem import Problem
 from ..tasks.csmri import MaskedFourier
+from ._bm3d import denoised
+from ._mri import MRIBaseline
 from ._searched import Searched
 from .base import BASELINES
 
 
 @BASELINES.register("bm3d-mri")
-class BM3DMRI(Searched):
+class BM3DMRI(Searched[MaskedFourier], MRIBaseline):
     """BM3D-MRI: put the data back, denoise by BM3D at the level of what they leave over, again and again."""
 
     reference = "Eksioglu, J. Math. Imaging Vis. 2016"
@@ -35,18 +36,3 @@ class BM3DMRI(Searched):
             x = denoised(x + problem.A_adjoint(z).real, level)
             z = problem.y - problem.A(x)
         return x
-
-
-def denoised(image: Tensor, sigma: float) -> Tensor:
-    """BM3D's first stage on an image (1, 1, H, W)."""
-    import bm3d
-
-    profile = bm3d.BM3DProfile()
-    # Noise counts as white, so its variances need not be worked out exactly: five times faster, and no worse.
-    profile.nf, profile.k = 16, 1
-    profile.step_ht, profile.search_window_ht = 4, 19
-    profile.num_threads = torch.get_num_threads()
-    clean = bm3d.bm3d(
-        image[0, 0].double().cpu().numpy(), sigma, profile=profile, stage_arg=bm3d.BM3DStages.HARD_THRESHOLDING
-    )
-    return torch.from_numpy(np.asarray(clean)).reshape(image.shape).to(image)

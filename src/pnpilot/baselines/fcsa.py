@@ -9,6 +9,7 @@ from deepinv.models import TVDenoiser
 from torch import Tensor
 
 from ..tasks.csmri import MaskedFourier
+from ._mri import MRIBaseline
 from ._searched import Searched
 from ._wavelets import Wavelet
 from .base import BASELINES
@@ -18,7 +19,7 @@ INNER = 10
 
 
 @BASELINES.register("fcsa")
-class FCSA(Searched):
+class FCSA(Searched[MaskedFourier], MRIBaseline):
     """FCSA: the same penalties as RecPF, each with a step of its own, averaged and accelerated."""
 
     reference = "Huang, Zhang & Metaxas, MICCAI 2010"

@@ -14,7 +14,7 @@ from ..reconstruct import rollout
 from ..solvers import build_solver
 from ..tasks.csmri import MaskedFourier
 from ..types import per_sample
-from ._mri import fit, for_real_images
+from ._mri import MRIBaseline, fit, for_real_images
 from ._searched import Searched
 from .base import BASELINES
 
@@ -34,7 +34,7 @@ class RealFourier(MaskedFourier):
 
 
 @BASELINES.register("ircnn")
-class IRCNN(Searched):
+class IRCNN(Searched[MaskedFourier], MRIBaseline):
     """IRCNN: half-quadratic splitting, σ from 49/255 down to `last`, μ = weight·σ_n²/σ², here with our denoiser."""
 
     reference = "Zhang, Zuo, Gu & Zhang, CVPR 2017"

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from ..tasks.csmri import MaskedFourier
-from ._mri import fft, for_real_images, real_ifft
+from ._mri import MRIBaseline, fft, for_real_images, real_ifft
 from ._searched import Searched
 from ._wavelets import Wavelet
 from .base import BASELINES
@@ -16,7 +16,7 @@ BETA = 10.0
 
 
 @BASELINES.register("recpf")
-class RecPF(Searched):
+class RecPF(Searched[MaskedFourier], MRIBaseline):
     """RecPF: ½‖MFu − y‖² + tv·TV(u) + wavelet·‖Ψu‖₁ with periodic differences, split and solved in k-space."""
 
     reference = "Yang, Zhang & Yin, IEEE J. Sel. Top. Signal Process. 2010"

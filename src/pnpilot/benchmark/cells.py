@@ -33,12 +33,14 @@ class Cell:
     method: str
     seed: int = 0
     size: tuple[int, int] = SIZE
+    draw: int | None = None
 
     @property
     def file(self) -> str:
         """A name for its file."""
         height, width = self.size
         words = f"{self.dataset} {height}x{width} {self.setting} {self.method} seed={self.seed}"
+        words += "" if self.draw is None else f" draw={self.draw}"
         return re.sub(r"[^\w.=+-]+", "_", words) + ".json"
 
 
@@ -70,6 +72,7 @@ class Cells:
             "method": cell.method,
             "seed": cell.seed,
             "size": cell.size,
+            "draw": cell.draw,
             "command": self.command,
             "versions": {**versions, "python": platform.python_version()},
             "made_with": made_with,

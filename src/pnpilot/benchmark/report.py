@@ -1,4 +1,4 @@
-"""The CS-MRI table in Markdown: a table per test set and score, the best marked, the paper's numbers beside it."""
+"""A comparison in Markdown: a table per test set and score, the best marked, the paper's numbers beside it."""
 
 from __future__ import annotations
 
@@ -9,20 +9,25 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from .published import CSMRI_METHODS, CSMRI_SETS
-
 Row = Mapping[str, Any]
+ABOUT_PAPER = {
+    "brain50": ", on its MICCAI. Very likely the same images, not proven.",
+    "medical4": ", on its Medical7. Four of its seven images are here, so the means cannot be compared.",
+    "phase12": ", on the same twelve images. It has one row for HIO and does not say in which reading.",
+}
+"""What to know of the paper's numbers."""
 
 
-def markdown(rows: Sequence[Row], command: str) -> str:
+def markdown(title: str, rows: Sequence[Row], command: str) -> str:
     """The whole report."""
-    parts = ["# CS-MRI", f"`{command}`", "**best** and *second best* of a row."]
+    parts = [f"# {title}", f"`{command}`", "**best** and *second best* of a row."]
     for dataset in _distinct(rows, "dataset"):
         own = [row for row in rows if row["dataset"] == dataset]
         parts += [f"## {dataset}", f"Means over {own[0]['count']} reconstructions."]
         parts += ["### PSNR in dB", psnr_table(own)]
         if any(row["paper"] for row in own):
-            parts.append(f"† as the paper printed it, on its {CSMRI_SETS[dataset]}.{_caution(dataset)}")
+            parts.append(f"† as the paper printed it{ABOUT_PAPER[dataset]}")
+        parts += _spreads(own)
         parts += ["### SSIM", _table(own, "ssim", "{:.4f}", best=True)]
         parts += ["### Iterations", _table(own, "iterations", "{:.1f}")]
         parts += [f"### Seconds per image{_where(own)}", _table(own, "seconds", "{:.3f}")]
@@ -31,7 +36,7 @@ def markdown(rows: Sequence[Row], command: str) -> str:
 
 def psnr_table(rows: Sequence[Row]) -> str:
     """Settings down, methods across, then what the paper has for those of them that it has too."""
-    methods = [name for name in CSMRI_METHODS if any(row["method"] == name and row["paper"] for row in rows)]
+    methods = _distinct([row for row in rows if row["paper"]], "method")
 
     def printed(setting: str) -> list[str]:
         values = {row["method"]: row["paper"] for row in rows if row["setting"] == setting}
@@ -106,7 +111,12 @@ def _where(rows: Sequence[Row]) -> str:
     return ", " + "; ".join(f"{method}: {device}" for method, device in devices.items())
 
 
-def _caution(dataset: str) -> str:
-    if dataset == "medical4":
-        return " Four of its seven images are here, so the means cannot be compared."
-    return " Very likely the same images, not proven."
+def _spreads(rows: Sequence[Row]) -> list[str]:
+    """How much the means differ between seeds of noise and between draws of masks, where there are several."""
+    parts = []
+    for kind, words in {"seeds": "seeds of noise", "draws": "draws of masks"}.items():
+        own = [{**row, kind: row["spread"][kind]} for row in rows]
+        if any(row[kind] is not None for row in own):
+            title = f"### Largest less smallest mean PSNR of the {words}"
+            parts += [title, _table(own, kind, "{:.2f}")]
+    return parts

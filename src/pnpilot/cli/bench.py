@@ -30,10 +30,11 @@ from ._shared import (
     progress_bar,
     table_progress,
 )
-from .csmri import bench_csmri
+from .compare import bench_csmri, bench_phase
 
 bench = typer.Typer(no_args_is_help=True, help="Measure, and write the numbers as JSON.")
 bench.command("csmri")(bench_csmri)
+bench.command("phase")(bench_phase)
 
 
 @bench.command("denoisers")
@@ -149,37 +150,6 @@ def bench_policies(
     results = Results(json, seed, seeds)
     with table_progress(results, seeds * len(sets) * len(settings) * len(methods)) as tick:
         bench_policies(plan, data, results, datasets=sets, methods=methods, settings=settings, images=images, tick=tick)
-
-
-@bench.command("phase")
-def bench_phase(
-    data: Data,
-    json: Json = None,
-    images: Images = None,
-    method: Methods = None,
-    setting: Settings = None,
-    policy: Policies = None,
-    estimate_noise: EstimateNoise = False,
-    batch: Batch = None,
-    seed: Seed = 0,
-    seeds: Seeds = 3,
-    device: Device = "auto",
-) -> None:
-    """Phase retrieval on the paper's twelve images, fresh masks for every image, beside the paper's numbers."""
-    bench_policies(
-        data,
-        json,
-        images,
-        method or ["start", "schedule", "learned"],
-        setting=setting,
-        task="phase",
-        policy=policy,
-        estimate_noise=estimate_noise,
-        batch=batch,
-        seed=seed,
-        seeds=seeds,
-        device=device,
-    )
 
 
 @bench.command("speed")

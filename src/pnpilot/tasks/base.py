@@ -16,6 +16,9 @@ from ..problem import Hints, Problem
 from ..registry import Registry
 from ._linear import LinearProblem
 
+OPERATORS = 2**60
+"""Seeds from here on are those of operators drawn apart from the noise: none is a seed of noise as well."""
+
 
 @dataclass(frozen=True)
 class Setting:
@@ -66,18 +69,25 @@ class Task(ABC):
         """The image in the layout of the physics."""
         return image
 
-    def simulate(self, image: Tensor, setting: Setting | Sequence[Setting], seed: int = 0) -> tuple[Tensor, Physics]:
-        """Data for a batch; the draw for an image depends on the seed and its place in the batch alone.
+    def simulate(
+        self, image: Tensor, setting: Setting | Sequence[Setting], seed: int = 0, draw: int | None = None
+    ) -> tuple[Tensor, Physics]:
+        """Data for a batch; what is drawn for an image depends on the seed and its place in the batch alone.
 
-        Images may have a setting each, as far as `merge` can join their operators.
+        With a `draw`, that decides what the operator draws, such as random masks, and the seed the noise alone. Images
+        may have a setting each, as far as `merge` can join their operators.
         """
         if image.ndim != 4 or image.shape[1] != 1:
             raise BadInput(f"images must be (batch, 1, height, width), got shape {tuple(image.shape)}")
         settings = [setting] * len(image) if isinstance(setting, Setting) else setting
         data, operators = [], []
         for index, (one, own) in enumerate(zip(image.cpu().split(1), settings, strict=True)):
-            generator = torch.Generator().manual_seed(100_003 * seed + index)
+            for_noise = 100_003 * seed + index
+            for_operator = for_noise if draw is None else OPERATORS + 100_003 * draw + index
+            generator = torch.Generator().manual_seed(for_operator)
             physics = self.physics(own, image.shape[-2], image.shape[-1], generator)
+            if draw is not None:
+                generator.manual_seed(for_noise)
             data.append(physics(self.embed(one)))
             operators.append(physics)
         return torch.cat(data).to(image.device), self.merge(operators).to(image.device)

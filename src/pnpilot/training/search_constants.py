@@ -23,7 +23,6 @@ from ..errors import BadInput, require
 from ..io.files import writable_folder, write_json
 from ..metrics import psnr
 from ..tasks import Setting
-from ..tasks.csmri import CSMRI
 from .augment import augmented
 from .patches import corners, read_split
 from .progress import ProgressLine
@@ -62,16 +61,16 @@ def search_constants(args: SearchArgs, out: Path, *, device: torch.device, worke
         "settings": {},
     }
     truth = _images(args)
-    settings = [setting for setting in CSMRI().settings if setting.label not in table["settings"]]
+    task = kind.task()
+    settings = [setting for setting in task.settings if setting.label not in table["settings"]]
     with ProgressLine(f"search {args.name}") as line, _crew(workers, device) as crew:
-        done = len(CSMRI().settings) - len(settings)
+        done = len(task.settings) - len(settings)
         for index, setting in enumerate(settings, done):
             tell = _Teller(line, setting.label, index / (done + len(settings)))
             search = _Search(kind, truth, setting, device, crew, tell)
             constants, score = search.best(args.refinements)
             table["settings"][setting.label] = {
-                "acceleration": setting["acceleration"],
-                "sigma": setting["sigma"],
+                **{name: value for name, value in setting.values.items() if isinstance(value, int | float)},
                 "constants": {name: float(f"{value:.4g}") for name, value in constants.items()},
                 "psnr": round(score, 3),
             }
@@ -98,8 +97,9 @@ class _Job(NamedTuple):
         assert issubclass(kind, Searched)
         index = torch.arange(self.first, self.last, device=self.device)
         truth = self.truth.to(self.device)
-        y, physics = CSMRI().simulate(truth, self.setting, seed=1)
-        image = kind(self.constants)(y[index], CSMRI().select(physics, index))
+        task = kind.task()
+        y, physics = task.simulate(truth, self.setting, seed=1)
+        image = kind(self.constants)(y[index], task.select(physics, index))
         return psnr(image[:, :1], truth[index]).tolist()
 
 

@@ -1,4 +1,4 @@
-"""The CS-MRI table: what is measured, what is kept and not done again, and how it is told."""
+"""Ours against everyone: what is measured, what is kept and not done again, and how it is told."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from PIL import Image
 
 from pnpilot.baselines import BASELINES
 from pnpilot.benchmark.cells import Cell, Cells, means
-from pnpilot.benchmark.csmri import CSMRIBench, Method, choose_methods, method_names
+from pnpilot.benchmark.comparison import Comparison, Method, choose_methods, method_names
 from pnpilot.benchmark.published import CSMRI_METHODS
 from pnpilot.cli import main
 from pnpilot.errors import BadInput, UnknownName
@@ -45,8 +45,8 @@ def data(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def bench(data: Path) -> CSMRIBench:
-    return CSMRIBench(data, ["brain50"], [SETTING], CHEAP, torch.device("cpu"), size=(48, 40))
+def bench(data: Path) -> Comparison:
+    return Comparison(CSMRI(), data, ["brain50"], [SETTING], CHEAP, torch.device("cpu"), size=(48, 40))
 
 
 @pytest.fixture
@@ -54,10 +54,10 @@ def cells(tmp_path: Path) -> Cells:
     return Cells(tmp_path / "cells", command="pnpilot bench csmri")
 
 
-@pytest.fixture
-def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
+def watched_calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
     """Which methods reconstructed how many images, in calls."""
-    real, found = Method.__call__, []
+    real: Any = Method.__call__
+    found: list[tuple[str, int]] = []
 
     def watched(self: Method, y: torch.Tensor, physics: Any) -> Any:
         found.append((self.name, len(y)))
@@ -67,10 +67,15 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
     return found
 
 
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
+    return watched_calls(monkeypatch)
+
+
 # What is measured.
 
 
-def test_rows_and_cells_of_ours_and_others(bench: CSMRIBench, cells: Cells) -> None:
+def test_rows_and_cells_of_ours_and_others(bench: Comparison, cells: Cells) -> None:
     heard: list[str] = []
     bench.methods = [*CHEAP, "learned"]
     rows = bench.run(cells, heard.append)
@@ -99,7 +104,7 @@ def test_rows_and_cells_of_ours_and_others(bench: CSMRIBench, cells: Cells) -> N
     }
 
 
-def test_more_seeds_are_more_reconstructions(bench: CSMRIBench, cells: Cells) -> None:
+def test_more_seeds_are_more_reconstructions(bench: Comparison, cells: Cells) -> None:
     bench.methods, bench.seed, bench.seeds = ["zero-filled"], 3, 2
     (row,) = bench.run(cells)
     assert row["count"] == 4
@@ -113,7 +118,7 @@ def _made_with(cells: Cells) -> Any:
     return json.loads(next(cells.folder.iterdir()).read_text())["made_with"]
 
 
-def test_the_size_of_a_batch_changes_nothing(bench: CSMRIBench, tmp_path: Path) -> None:
+def test_the_size_of_a_batch_changes_nothing(bench: Comparison, tmp_path: Path) -> None:
     found = [replace(bench, batch=batch).run(Cells(tmp_path / str(batch))) for batch in (1, 2)]
     for one, other in zip(*found, strict=True):
         assert one["psnr"] == pytest.approx(other["psnr"], abs=2e-3)
@@ -121,27 +126,27 @@ def test_the_size_of_a_batch_changes_nothing(bench: CSMRIBench, tmp_path: Path) 
 
 
 def test_all_methods_are_in_the_table_ours_last(monkeypatch: pytest.MonkeyPatch) -> None:
-    names = method_names()
+    names = method_names("csmri")
     assert set(names) == {name for name in BASELINES if "csmri" in BASELINES[name].serves} | {"learned"}
     assert len(names) == len(set(names))
     assert (names[0], names[-1]) == ("zero-filled", "learned")
     assert [name for name in names if name in CSMRI_METHODS] == list(CSMRI_METHODS)  # in the paper's order
-    assert choose_methods([]) == (names, {})
-    assert choose_methods(["tv", "recpf"]) == (["tv", "recpf"], {})
+    assert choose_methods("csmri", []) == (names, {})
+    assert choose_methods("csmri", ["tv", "recpf"]) == (["tv", "recpf"], {})
     with pytest.raises(UnknownName, match="unknown method 'magic'; known: zero-filled, "):
-        choose_methods(["tv", "magic"])
+        choose_methods("csmri", ["tv", "magic"])
     monkeypatch.setattr("pnpilot.baselines.base.find_spec", lambda _: None)
-    chosen, left_out = choose_methods([])
+    chosen, left_out = choose_methods("csmri", [])
     assert set(left_out) == {"recpf", "fcsa", "bm3d-mri"}
     assert chosen == [name for name in names if name not in left_out]
     with pytest.raises(BadInput, match="bm3d-mri needs bm3d: pip install"):
-        choose_methods(["tv", "bm3d-mri"])
+        choose_methods("csmri", ["tv", "bm3d-mri"])
 
 
 # What is kept and not done again.
 
 
-def test_what_is_known_is_not_computed_again(bench: CSMRIBench, cells: Cells, calls: list[tuple[str, int]]) -> None:
+def test_what_is_known_is_not_computed_again(bench: Comparison, cells: Cells, calls: list[tuple[str, int]]) -> None:
     first = replace(bench, images=1).run(cells)
     assert calls == [("zero-filled", 1), ("recpf", 1)]
     assert replace(bench, images=1).run(cells) == first
@@ -155,7 +160,7 @@ def test_what_is_known_is_not_computed_again(bench: CSMRIBench, cells: Cells, ca
 
 
 def test_another_image_of_the_same_name_is_computed_anew(
-    bench: CSMRIBench, cells: Cells, calls: list[tuple[str, int]]
+    bench: Comparison, cells: Cells, calls: list[tuple[str, int]]
 ) -> None:
     before = bench.run(cells)
     calls.clear()
@@ -166,7 +171,7 @@ def test_another_image_of_the_same_name_is_computed_anew(
 
 
 def test_other_constants_and_sizes_are_computed_anew(
-    bench: CSMRIBench, cells: Cells, calls: list[tuple[str, int]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    bench: Comparison, cells: Cells, calls: list[tuple[str, int]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def shipped(tv: float) -> None:
         own = {"acceleration": 4, "sigma": 10, "constants": {"tv": tv, "wavelet": 0.0}}
@@ -198,7 +203,7 @@ def test_runs_that_share_a_cell_keep_what_both_found(cells: Cells) -> None:
     assert cells.read(cell, "that") == {"1": {"psnr": 3}}
 
 
-def test_the_papers_numbers_stand_beside_whole_sets_of_its_size(bench: CSMRIBench, cells: Cells) -> None:
+def test_the_papers_numbers_stand_beside_whole_sets_of_its_size(bench: Comparison, cells: Cells) -> None:
     bench.methods = ["recpf"]
     cases = [(bench, None), (replace(bench, size=(128, 128)), 30.21), (replace(bench, size=(128, 128), images=1), None)]
     for own, paper in cases:
@@ -206,7 +211,7 @@ def test_the_papers_numbers_stand_beside_whole_sets_of_its_size(bench: CSMRIBenc
 
 
 def test_images_of_one_name_in_two_folders_are_told_apart(
-    bench: CSMRIBench, cells: Cells, calls: list[tuple[str, int]]
+    bench: Comparison, cells: Cells, calls: list[tuple[str, int]]
 ) -> None:
     folder = bench.data / "brain50" / "more"
     folder.mkdir()
@@ -223,7 +228,7 @@ def test_images_of_one_name_in_two_folders_are_told_apart(
 
 @pytest.mark.parametrize("content", [b'{"made_with": {', b"\xff\xfe\x00", b"[]", b"{}", b""])
 def test_a_broken_cell_is_computed_anew(
-    content: bytes, bench: CSMRIBench, cells: Cells, calls: list[tuple[str, int]]
+    content: bytes, bench: Comparison, cells: Cells, calls: list[tuple[str, int]]
 ) -> None:
     before = bench.run(cells)
     calls.clear()
@@ -234,7 +239,7 @@ def test_a_broken_cell_is_computed_anew(
 
 
 def test_a_stopped_run_keeps_the_batches_that_are_done(
-    bench: CSMRIBench, cells: Cells, monkeypatch: pytest.MonkeyPatch
+    bench: Comparison, cells: Cells, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = Method.__call__
     done: list[str] = []
@@ -270,7 +275,7 @@ def test_cells_have_names_that_are_files() -> None:
 # Pictures.
 
 
-def test_examples_are_drawn(bench: CSMRIBench, tmp_path: Path) -> None:
+def test_examples_are_drawn(bench: Comparison, tmp_path: Path) -> None:
     heard: list[str] = []
     bench.datasets, bench.settings = ["brain50", "medical4"], [SETTING, CSMRI.setting(8, 10), CSMRI.setting(8, 15)]
     examples = bench.examples(heard.append)
@@ -354,7 +359,7 @@ def test_methods_that_cannot_run_are_left_out_aloud(
     data: Path, tmp_path: Path, say: Callable[..., Said], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("pnpilot.baselines.base.find_spec", lambda _: None)
-    monkeypatch.setattr(CSMRIBench, "run", lambda bench, *_: [row(name, 30.0) for name in bench.methods])
+    monkeypatch.setattr(Comparison, "run", lambda bench, *_: [row(name, 30.0) for name in bench.methods])
     said = say("bench", "csmri", "--data", data, "--out", tmp_path / "out", "--no-figure")
     assert said.code == 0, said.err
     assert "left out: recpf needs pywt: pip install 'pnpilot[baselines]'" in said.err

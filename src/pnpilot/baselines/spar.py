@@ -1,0 +1,37 @@
+"""SPAR: sparse phase and amplitude reconstruction from photon counts."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from ..tasks.phase import AmplitudeProblem, back, fields
+from ._bm3d import denoised
+from ._phase import PhaseBaseline, direction, even_start, noise_level, one_by_one
+from ._searched import Searched
+from .base import BASELINES
+
+
+@BASELINES.register("spar")
+class SPAR(Searched[AmplitudeProblem], PhaseBaseline):
+    """SPAR: amplitudes between those measured and those of the image, then BM3D, again and again."""
+
+    reference = "Katkovnik, arXiv 2017"
+    modules = ("bm3d",)
+    one_by_one = True
+    iterations = 200
+    grid = {"strength": (0.05, 0.1, 0.2, 0.4)}
+
+    def solve(self, problem: AmplitudeProblem, *, strength: float) -> Tensor:
+        """Image by image."""
+        return one_by_one(problem, lambda part: self._one(part, strength))
+
+    def _one(self, problem: AmplitudeProblem, strength: float) -> Tensor:
+        """b = (|v| + √(|v|² + 8y²))/4 is most likely for Poisson counts near |v|; x ← BM3D(Re A†(b·e^{i∠v}))."""
+        x = even_start(problem).real
+        level = strength * noise_level(problem).item()
+        for _ in range(self.iterations):
+            field = fields(problem.masks, x)
+            amplitude = field.abs()
+            between = (amplitude + (amplitude.square() + 8 * problem.y.square()).sqrt()) / 4
+            x = denoised(back(problem.masks, between * direction(field)).real, level)
+        return x
