@@ -10,7 +10,7 @@ from torch import Tensor
 from pnpilot.baselines import BASELINES, build_baseline, dolphin, prdeep
 from pnpilot.baselines._bm3d import denoised
 from pnpilot.baselines._fasta import Objective, fasta
-from pnpilot.baselines._phase import aligned, direction, even_start, one_by_one, with_amplitudes
+from pnpilot.baselines._phase import aligned, direction, even_start, image_by_image, with_amplitudes
 from pnpilot.baselines.dolphin import DOLPHIn, averaged, first_dictionary, patches
 from pnpilot.baselines.prdeep import PrDeep
 from pnpilot.baselines.prgamp import _denoised, amplitude_score
@@ -69,8 +69,8 @@ def test_fields_without_a_phase_stay_finite() -> None:
 
 def test_images_one_by_one_keep_their_data_and_order() -> None:
     problem = problem_of(phantom(16, 12, 3))
-    assert torch.equal(one_by_one(problem, lambda part: part.y[:, :1]), problem.y[:, :1])
-    assert torch.equal(one_by_one(problem, lambda part: part.masks[:, :1]), problem.masks[:, :1])
+    assert torch.equal(image_by_image(problem, lambda part: part.y[:, :1]), problem.y[:, :1])
+    assert torch.equal(image_by_image(problem, lambda part: part.masks[:, :1]), problem.masks[:, :1])
 
 
 @pytest.mark.usefixtures("quick")

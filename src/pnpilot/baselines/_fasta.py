@@ -67,13 +67,13 @@ def _accepted(
     objective: Objective, x: Tensor, gradient: Tensor, step: Tensor, highest: Tensor, running: Tensor
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """A forward and a backward step for every image, as long as it may be, and the value that it leads to."""
-    for _ in range(TRIES):
+    for attempt in range(TRIES + 1):
         forward = x - per_sample(step, x) * gradient
         new = objective.prox(forward, step)
         moved, value = new - x, objective.value(new)
         bound = highest + _inner(moved, gradient) + _inner(moved, moved) / (2 * step)
         too_long = running & ~(value <= bound + 1e-6 * bound.abs())
-        if not too_long.any():
+        if attempt == TRIES or not too_long.any():
             break
         step = torch.where(too_long, SHRINK * step, step)
     return forward, new, value, step

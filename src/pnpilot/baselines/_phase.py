@@ -62,7 +62,7 @@ def aligned(x: Tensor) -> Tensor:
     return (x * direction(x.sum((1, 2, 3), keepdim=True)).conj()).real
 
 
-def one_by_one(problem: AmplitudeProblem, solve: Callable[[AmplitudeProblem], Tensor]) -> Tensor:
+def image_by_image(problem: AmplitudeProblem, solve: Callable[[AmplitudeProblem], Tensor]) -> Tensor:
     """Images one after the other, for methods that cannot take a batch."""
     images = []
     for index in torch.arange(len(problem), device=problem.y.device).split(1):

@@ -59,7 +59,7 @@ def first_dictionary(like: Tensor) -> Tensor:
     n = torch.arange(SIDE, device=like.device, dtype=like.dtype)
     waves = torch.cos(torch.pi / SIDE * (n[:, None] + 0.5) * n)
     waves = waves / waves.norm(dim=0)
-    return torch.cat([torch.eye(SIDE**2, device=like.device), torch.kron(waves, waves)], 1)
+    return torch.cat([torch.eye(SIDE**2).to(waves), torch.kron(waves, waves)], 1)
 
 
 def _sparser(codes: Tensor, dictionary: Tensor, columns: Tensor, weight: float) -> Tensor:

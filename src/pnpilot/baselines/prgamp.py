@@ -10,7 +10,7 @@ from torch import Tensor
 from ..solvers.base import noise_pattern
 from ..tasks.phase import AmplitudeProblem, back, fields
 from ._bm3d import denoised
-from ._phase import PhaseBaseline, direction, even_start, noise_level, one_by_one
+from ._phase import PhaseBaseline, direction, even_start, image_by_image, noise_level
 from .base import BASELINES
 
 DAMPING = 0.1
@@ -30,13 +30,13 @@ class BM3DprGAMP(PhaseBaseline):
 
     def reconstruct(self, problem: AmplitudeProblem) -> Tensor:
         """Image by image."""
-        return one_by_one(problem, self._one)
+        return image_by_image(problem, self._one)
 
     def _one(self, problem: AmplitudeProblem) -> Tensor:
         masks, noise = problem.y.shape[1], max(noise_level(problem).square().item(), SMALLEST)
         x = mean_x = even_start(problem).real
         score = torch.zeros_like(problem.y, dtype=problem.masks.dtype)
-        x_variance, p_variance, precision = x.square().mean().item(), 0.0, 0.0
+        x_variance, p_variance, precision = x.square().mean().item(), 0.0, 0.0  # an even image says nothing yet
         for _ in range(self.iterations):
             p_variance = max(_damped(x_variance, p_variance), SMALLEST)
             p = fields(problem.masks, x) - p_variance * score
@@ -72,7 +72,7 @@ def amplitude_score(y: Tensor, p: Tensor, noise: float, variance: float) -> tupl
     """
     size = p.abs()
     kappa = 2 * y * size / (noise + variance)
-    # The mean cosine between the field and p is I₁(κ)/I₀(κ); this is the lesser of two bounds of it.
+    # The mean cosine between the field and p is I₁(κ)/I₀(κ); this is the lesser of two upper bounds.
     cosine = torch.minimum(kappa / (kappa.square() + 4).sqrt(), kappa / (0.5 + (kappa.square() + 0.25).sqrt()))
     measured, guessed = y / (1 + noise / variance), size / (1 + variance / noise)
     mean = guessed + measured * cosine

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from ..tasks.phase import AmplitudeProblem, back, fields
 from ._bm3d import denoised
-from ._phase import PhaseBaseline, direction, even_start, noise_level, one_by_one
+from ._phase import PhaseBaseline, direction, even_start, image_by_image, noise_level
 from ._searched import Searched
 from .base import BASELINES
 
@@ -23,7 +23,7 @@ class SPAR(Searched[AmplitudeProblem], PhaseBaseline):
 
     def solve(self, problem: AmplitudeProblem, *, strength: float) -> Tensor:
         """Image by image."""
-        return one_by_one(problem, lambda part: self._one(part, strength))
+        return image_by_image(problem, lambda part: self._one(part, strength))
 
     def _one(self, problem: AmplitudeProblem, strength: float) -> Tensor:
         """b = (|v| + √(|v|² + 8y²))/4 is most likely for Poisson counts near |v|; x ← BM3D(Re A†(b·e^{i∠v}))."""

@@ -26,7 +26,7 @@ def markdown(title: str, rows: Sequence[Row], command: str) -> str:
         parts += [f"## {dataset}", f"Means over {own[0]['count']} reconstructions."]
         parts += ["### PSNR in dB", psnr_table(own)]
         if any(row["paper"] for row in own):
-            parts.append(f"† as the paper printed it{ABOUT_PAPER[dataset]}")
+            parts.append(f"† as the paper printed it{ABOUT_PAPER.get(dataset, '.')}")
         parts += _spreads(own)
         parts += ["### SSIM", _table(own, "ssim", "{:.4f}", best=True)]
         parts += ["### Iterations", _table(own, "iterations", "{:.1f}")]

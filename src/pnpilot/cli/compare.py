@@ -63,6 +63,7 @@ def bench_phase(
     out: Out = Path("runs/phase"),
     images: Images = None,
     method: Methods = None,
+    dataset: Datasets = None,
     setting: Annotated[
         list[str] | None,
         typer.Option(help="Only this setting, e.g. 'alpha=27' or '6 masks alpha=40'; repeat for several."),
@@ -70,9 +71,11 @@ def bench_phase(
     policy: Policy = None,
     size: Size = "128",
     batch: SmallBatch = None,
-    seed: Seed = 0,
-    seeds: Annotated[int, typer.Option(help="Seeds of noise, from the first on.", min=1)] = 3,
-    masks: Annotated[int, typer.Option(help="Draws of masks, each with every seed of noise.", min=1)] = 1,
+    seed: Annotated[int, typer.Option(help="First seed of noise; masks are drawn apart.", min=0, max=2**31)] = 0,
+    seeds: Annotated[int, typer.Option(help="How many seeds of noise.", min=1)] = 3,
+    masks: Annotated[
+        int, typer.Option(help="Draws of masks, each with every seed. (How many masks: see --setting.)", min=1)
+    ] = 1,
     figure: Figure = True,
     device: Device = "auto",
 ) -> None:
@@ -81,7 +84,7 @@ def bench_phase(
     Every image has masks of its own. Results are kept cell by cell in OUT/cells: a run that was stopped, or asked for
     more, does what is missing, and several runs may share the work, each with other methods, settings or seeds.
     """
-    plan = _planned("phase", data, None, setting, method, images, size, batch, policy, device)
+    plan = _planned("phase", data, dataset, setting, method, images, size, batch, policy, device)
     plan.seed, plan.seeds, plan.draws = seed, seeds, masks
     _compare(plan, "Phase retrieval", out, figure=figure)
 

@@ -53,7 +53,7 @@ def train_baseline(
     device: Device = "auto",
     smoke: Annotated[bool, typer.Option("--smoke", help="Little of everything, to see that all works.")] = False,
 ) -> None:
-    """Train a network of other people's, or search the constants of a method, for all settings of `bench csmri`.
+    """Train a network of other people's, or search the constants of a method, for all settings of its task.
 
     Run the same command again to go on after a stop.
     """

@@ -88,7 +88,9 @@ class PhaseRetrieval(Task):
     def named(self, label: str) -> Setting:
         """Any setting such as 'alpha=40' or '6 masks alpha=27'."""
         found = re.fullmatch(r"(?:(\d+) masks )?alpha=(\d+\.?\d*)", label)
-        return self.setting(float(found[2]), int(found[1] or 4)) if found else super().named(label)
+        require(found is not None, f"unknown setting {label!r}: write it as 'alpha=40', or '6 masks alpha=27'")
+        assert found is not None
+        return self.setting(float(found[2]), int(found[1] or 4))
 
     def draw(self, count: int, generator: torch.Generator) -> list[Setting]:
         """Noise wider than in the benchmark, and three to eight masks: as many for all images of a batch."""
