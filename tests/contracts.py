@@ -10,6 +10,7 @@ from torch import Tensor
 from pnpilot.problem import Hints, Problem
 from pnpilot.tasks import Task, open_problem, simulated
 from pnpilot.tasks.csmri import CSMRI, MaskedFourier
+from pnpilot.tasks.phase import AmplitudeProblem, PhaseRetrieval
 from tests.conftest import phantom
 
 SIZE = 32
@@ -26,6 +27,13 @@ def problem_of(truth: Tensor, label: str) -> MaskedFourier:
     """Single-coil MRI of these images in a setting by its label."""
     problem = simulated(CSMRI(), truth, CSMRI().named(label))
     assert isinstance(problem, MaskedFourier)
+    return problem
+
+
+def amplitude_problem(truth: Tensor, alpha: float = 27, masks: int = 4) -> AmplitudeProblem:
+    """Coded diffraction of these images."""
+    problem = simulated(PhaseRetrieval(), truth, PhaseRetrieval.setting(alpha, masks))
+    assert isinstance(problem, AmplitudeProblem)
     return problem
 
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from ..tasks.csmri import CSMRI, MaskedFourier, mirrored
-from ._one_task import OneTask
+from ._one_task import OneTask, noise_level
 
 
 class MRIBaseline(OneTask[MaskedFourier]):
@@ -19,10 +19,8 @@ class MRIBaseline(OneTask[MaskedFourier]):
     @staticmethod
     def conditions(problem: MaskedFourier) -> list[dict[str, float]]:
         """Acceleration, and noise level on the 0-255 scale."""
-        levels = problem.units.sigma_n
-        assert levels is not None
         accelerations = problem.mask[0].numel() / problem.measurements
-        pairs = zip(accelerations.tolist(), (255 * levels).tolist(), strict=True)
+        pairs = zip(accelerations.tolist(), (255 * noise_level(problem)).tolist(), strict=True)
         return [{"acceleration": acceleration, "sigma": sigma} for acceleration, sigma in pairs]
 
 

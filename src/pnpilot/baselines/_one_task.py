@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import ClassVar, Generic, TypeVar, cast
 
 import torch
@@ -44,3 +45,16 @@ class OneTask(Baseline, Generic[P]):
     @abstractmethod
     def conditions(problem: P) -> list[dict[str, float]]:
         """What the settings of the task differ in, image by image, by the names that settings use."""
+
+
+def noise_level(problem: Problem) -> Tensor:
+    """Of the data (B,), which these tasks know or estimate."""
+    level = problem.units.sigma_n
+    assert level is not None
+    return level
+
+
+def image_by_image(problem: P, solve: Callable[[P], Tensor]) -> Tensor:
+    """Images one after the other, for methods that cannot take a batch."""
+    places = torch.arange(len(problem), device=problem.y.device).split(1)
+    return torch.cat([solve(cast(P, problem.select(place))) for place in places])

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-import torch
 from torch import Tensor
 
 from ..tasks.phase import TINY, AmplitudeProblem, PhaseRetrieval, back, fields
-from ._one_task import OneTask
+from ._one_task import OneTask, noise_level
 
 
 class PhaseBaseline(OneTask[AmplitudeProblem]):
@@ -22,13 +19,6 @@ class PhaseBaseline(OneTask[AmplitudeProblem]):
     def conditions(problem: AmplitudeProblem) -> list[dict[str, float]]:
         """How many masks, and the noise level α."""
         return [{"masks": problem.y.shape[1], "alpha": 510 * level} for level in noise_level(problem).tolist()]
-
-
-def noise_level(problem: AmplitudeProblem) -> Tensor:
-    """Of the amplitudes (B,)."""
-    level = problem.units.sigma_n
-    assert level is not None
-    return level
 
 
 def even_start(problem: AmplitudeProblem) -> Tensor:
@@ -60,13 +50,3 @@ def aligned(x: Tensor) -> Tensor:
     No truth is needed: the sum of a non-negative image is positive.
     """
     return (x * direction(x.sum((1, 2, 3), keepdim=True)).conj()).real
-
-
-def image_by_image(problem: AmplitudeProblem, solve: Callable[[AmplitudeProblem], Tensor]) -> Tensor:
-    """Images one after the other, for methods that cannot take a batch."""
-    images = []
-    for index in torch.arange(len(problem), device=problem.y.device).split(1):
-        part = problem.select(index)
-        assert isinstance(part, AmplitudeProblem)
-        images.append(solve(part))
-    return torch.cat(images)

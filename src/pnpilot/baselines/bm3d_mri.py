@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ..problem import Problem
 from ..tasks.csmri import MaskedFourier
 from ._bm3d import denoised
 from ._mri import MRIBaseline
+from ._one_task import image_by_image
 from ._searched import Searched
 from .base import BASELINES
 
@@ -25,10 +25,9 @@ class BM3DMRI(Searched[MaskedFourier], MRIBaseline):
 
     def solve(self, problem: MaskedFourier, *, strength: float) -> Tensor:
         """x ← BM3D(x + Fᴴz, strength·‖z‖/√m), z ← y − MFx, image by image."""
-        parts = (problem.select(torch.tensor([index])) for index in range(len(problem)))
-        return torch.cat([self._one(part, strength) for part in parts]).to(problem.mask)
+        return image_by_image(problem, lambda part: self._one(part, strength))
 
-    def _one(self, problem: Problem, strength: float) -> Tensor:
+    def _one(self, problem: MaskedFourier, strength: float) -> Tensor:
         numbers = 2 * int(problem.measurements)  # real and imaginary parts
         x, z = torch.zeros_like(problem.y.real), problem.y
         for _ in range(self.iterations):

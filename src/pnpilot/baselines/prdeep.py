@@ -14,7 +14,8 @@ from ..denoisers import Denoiser, build_denoiser
 from ..tasks.phase import AmplitudeProblem, fields
 from ..types import per_sample
 from ._fasta import Objective, fasta
-from ._phase import PhaseBaseline, noise_level
+from ._one_task import noise_level
+from ._phase import PhaseBaseline
 from .base import BASELINES, Answer
 
 STAGES = ((40, 60), (20, 40), (10, 20), (0, 10))

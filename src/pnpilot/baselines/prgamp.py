@@ -10,7 +10,8 @@ from torch import Tensor
 from ..solvers.base import noise_pattern
 from ..tasks.phase import AmplitudeProblem, back, fields
 from ._bm3d import denoised
-from ._phase import PhaseBaseline, direction, even_start, image_by_image, noise_level
+from ._one_task import image_by_image, noise_level
+from ._phase import PhaseBaseline, direction, even_start
 from .base import BASELINES
 
 DAMPING = 0.1

@@ -189,7 +189,7 @@ class Comparison:
             names, truth = load_dataset(self.data, dataset, self.size, self.images)
             index = int(truth.mean((1, 2, 3)).argmax())
             for setting in self._shown_settings():
-                images = self._pictures(methods, truth, index, setting, lambda name: tick(f"picture by {name}"))
+                images = self._by_all(methods, truth, index, setting, lambda name: tick(f"picture by {name}"))
                 captions = {name: f"{psnr(image, truth[[index]]).item():.2f} dB" for name, image in images.items()}
                 shown = {name: image[0, 0] for name, image in images.items()}
                 crop = (_middle(self.size[0]), _middle(self.size[1]))
@@ -206,7 +206,7 @@ class Comparison:
         ends = () if len(self.datasets) > 1 else (self.settings[0], self.settings[-1])
         return [setting for setting in self.settings if setting in (middle, *ends)]
 
-    def _pictures(
+    def _by_all(
         self, methods: Mapping[str, Method], truth: Tensor, index: int, setting: Setting, tick: Callable[[str], Any]
     ) -> dict[str, Tensor]:
         y, physics = self.task.simulate(truth.to(self.device), setting, *self._samples()[0])

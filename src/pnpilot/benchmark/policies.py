@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from ..baselines import BASELINES, build_baseline
+from ..baselines import BASELINES, Answer, build_baseline
 from ..denoisers import Denoiser
 from ..errors import Incompatible, UnknownName
 from ..metrics import psnr, ssim
@@ -150,11 +150,10 @@ def measured(
     for method in methods:
         name, starred = method.removesuffix("*"), method.endswith("*")
         if name == bench.task.start:
-            yield name, _one_shot(problem.x0, 0, truth)
+            yield name, _one_shot(lambda: Answer(problem.x0(), torch.zeros(len(truth))), truth)
             continue
         if name in BASELINES and name not in POLICIES:  # some methods gave their schedule its name
-            baseline = build_baseline(name)
-            yield name, _one_shot(partial(baseline, y, physics), baseline.iterations, truth)
+            yield name, _one_shot(partial(build_baseline(name).answer, y, physics), truth)
             continue
         policy = bench.learned.get(name) or build_policy(name, solver)
         if isinstance(policy, Oracle):
@@ -195,11 +194,12 @@ def run_policy(problem: Problem, solver: Solver, denoiser: Denoiser, policy: Pol
     )
 
 
-def _one_shot(call: Callable[[], Tensor], iterations: int, truth: Tensor) -> list[dict[str, Any]]:
+def _one_shot(call: Callable[[], Answer], truth: Tensor) -> list[dict[str, Any]]:
     start = time.perf_counter()
-    image = call()[:, :1].cpu()  # waits for the device; of two channels, the first is the real part
+    answer = call()
+    image = answer.image[:, :1].cpu()  # waits for the device; of two channels, the first is the real part
     seconds = (time.perf_counter() - start) / len(truth)
-    return _scores(image, truth.cpu(), torch.full((len(truth),), float(iterations)), seconds)
+    return _scores(image, truth.cpu(), answer.iterations.float(), seconds)
 
 
 def _found(policy: Oracle, images: int) -> list[dict[str, float]]:
