@@ -9,11 +9,11 @@ demo: $(VENV)/run.stamp
 	$(BIN)/pnpilot demo --out demo
 
 test: $(VENV)/dev.stamp lint
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2
 
 lint: $(VENV)/dev.stamp
-	$(BIN)/ruff check src tests examples
-	$(BIN)/ruff format --check src tests examples
+	$(BIN)/ruff check src tests examples docs
+	$(BIN)/ruff format --check src tests examples docs
 	$(BIN)/mypy
 
 $(VENV)/run.stamp: pyproject.toml

@@ -18,10 +18,9 @@ from pnpilot.denoisers import build_denoiser
 from pnpilot.io.images import image_paths, read_image
 from pnpilot.metrics import psnr
 from pnpilot.policies.schedules import Schedule
-from pnpilot.problem import Hints
+from pnpilot.problems import Hints, open_problem
 from pnpilot.reconstruct import rollout
 from pnpilot.solvers import build_solver
-from pnpilot.tasks import open_problem
 from pnpilot.tasks.csmri import CSMRI
 
 LAST = (1.0, 1.4, 2.0, 2.8)
@@ -37,7 +36,7 @@ def main() -> None:
 
     paths = image_paths(arguments.data)
     chosen = paths[:: max(1, len(paths) // arguments.images)][: arguments.images]
-    truth = torch.stack([read_image(path, 128) for path in chosen])
+    truth = torch.stack([read_image(path, (128, 128)) for path in chosen])
     task, solver, denoiser = CSMRI(), build_solver("admm"), build_denoiser("compact")
     settings = [task.setting(factor, sigma) for factor, sigma in ((2, 5), (4, 15), (8, 10))]
     problems = [open_problem(*task.simulate(truth, setting, seed=1), Hints(peak=1.0)) for setting in settings]
@@ -48,7 +47,7 @@ def main() -> None:
         for problem in problems:
             with torch.no_grad():
                 *_, step = rollout(problem, solver, denoiser, Schedule(solver, last=last, weight=weight))
-            scores.append(psnr(step.image, truth).mean().item())
+            scores.append(psnr(task.extract(step.image), truth).mean().item())
         mean = sum(scores) / len(scores)
         print(f"{last:4g}  {weight:6g}  {mean:6.3f}  " + "  ".join(f"{score:12.3f}" for score in scores), flush=True)
 

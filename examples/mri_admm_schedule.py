@@ -10,11 +10,11 @@ from pnpilot.io.scans import example_brain
 from pnpilot.metrics import psnr
 from pnpilot.tasks.csmri import CSMRI
 
-truth = example_brain()
-y, physics = CSMRI().simulate(truth, CSMRI.setting(acceleration=4, sigma=15))  # data and a deepinv MRI physics
+task, truth = CSMRI(), example_brain()
+y, physics = task.simulate(truth, task.setting(acceleration=4, sigma=15))  # data and a deepinv MRI physics
 
 model = PnPilot()
 x = model(y, physics)
 
-print(f"zero-filled {psnr(physics.A_adjoint(y)[:, :1], truth).item():.2f} dB")
-print(f"PnPilot     {psnr(x[:, :1], truth).item():.2f} dB")
+print(f"zero-filled {psnr(task.extract(physics.A_adjoint(y)), truth).item():.2f} dB")
+print(f"PnPilot     {psnr(task.extract(x), truth).item():.2f} dB")

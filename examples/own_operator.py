@@ -5,14 +5,12 @@ python examples/own_operator.py
 
 from __future__ import annotations
 
-from torch.nn.functional import pad
-
 from pnpilot import PnPilot
 from pnpilot.io.scans import example_brain
 from pnpilot.metrics import psnr
 from pnpilot.tasks import build_task
 
-truth = pad(example_brain(), (0, 0, 16, 16))  # 128×128: tomography wants a square
+truth = example_brain()
 model = PnPilot()
 for name in ("deblur", "super-resolution", "inpainting", "tomography"):
     task = build_task(name)

@@ -51,7 +51,7 @@ def block_pictures(folder: Path, rows: int, columns: int) -> Path:
 @pytest.fixture(autouse=True)
 def _seeded() -> None:
     torch.manual_seed(0)
-    torch.set_num_threads(2)
+    torch.set_num_threads(1)  # two that wait for each other on a busy machine take minutes
 
 
 class Looks(Clock):
@@ -72,4 +72,4 @@ class Looks(Clock):
 
 @pytest.fixture
 def looks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pnpilot.training.supervised.Clock", Looks)
+    monkeypatch.setattr("pnpilot.training.session.Clock", Looks)

@@ -7,10 +7,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pnpilot.problem import Hints, Problem
-from pnpilot.tasks import Task, open_problem, simulated
-from pnpilot.tasks.csmri import CSMRI, MaskedFourier
-from pnpilot.tasks.phase import AmplitudeProblem, PhaseRetrieval
+from pnpilot.problems import Hints, Problem, open_problem
+from pnpilot.problems.amplitudes import AmplitudeProblem
+from pnpilot.problems.masked_fourier import MaskedFourier
+from pnpilot.simulation import simulated
+from pnpilot.tasks import Task
+from pnpilot.tasks.csmri import CSMRI
+from pnpilot.tasks.phase import PhaseRetrieval
 from tests.conftest import phantom
 
 SIZE = 32

@@ -27,8 +27,9 @@ from pnpilot.baselines.ista_net import ISTANetwork
 from pnpilot.baselines.recpf import RecPF
 from pnpilot.errors import BadInput
 from pnpilot.metrics import psnr
+from pnpilot.problems.masked_fourier import MaskedFourier, mirrored
 from pnpilot.tasks._masks import build_mask
-from pnpilot.tasks.csmri import CSMRI, MaskedFourier, mirrored
+from pnpilot.tasks.csmri import CSMRI
 from pnpilot.weights import save_weights
 from tests.conftest import phantom
 from tests.contracts import assert_close, problem_of, random_like
@@ -313,7 +314,7 @@ def test_without_its_filters_admm_net_fits_the_data_alone() -> None:
 
 
 def test_without_its_filters_ista_net_descends_on_the_data() -> None:
-    network = ISTANetwork(phases=2, width=4)
+    network = ISTANetwork(stages=2, width=4)
     for label, parameter in network.named_parameters():
         if label.endswith("gather.weight"):
             torch.nn.init.zeros_(parameter)

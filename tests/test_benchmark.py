@@ -20,7 +20,7 @@ from .test_learned import saved_policy
 
 
 def test_searched_rows_say_what_was_found(smoother: Denoiser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pnpilot.policies.oracle.COARSE", 4)
+    monkeypatch.setattr("pnpilot.benchmark.oracles.COARSE", 4)
     (tmp_path / "two").mkdir()
     for index, picture in enumerate(phantom(128, 128, 2)):
         Image.fromarray((255 * picture[0]).numpy().astype(np.uint8)).save(tmp_path / "two" / f"{index}.png")

@@ -3,32 +3,22 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
 
+from pnpilot import __version__
+from pnpilot.benchmark import oracles
 from pnpilot.denoisers import DENOISERS
 from pnpilot.weights import save_weights, weights_folder
-
-COMMAND = [sys.executable, "-m", "pnpilot"]
-
-
-def run(
-    *arguments: str | Path, timeout: float = 240, command: Sequence[str] = COMMAND
-) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "COLUMNS": "160", "NO_COLOR": "1"}
-    return subprocess.run(
-        [*command, *map(str, arguments)], capture_output=True, text=True, timeout=timeout, env=environment, check=False
-    )
+from tests.cli import COMMAND, run, run_process
 
 
 @pytest.fixture(scope="module")
@@ -45,45 +35,32 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def test_help_is_quick() -> None:
-    times = []
-    for _ in range(3):
-        start = time.perf_counter()
-        result = run("--help")
-        times.append(time.perf_counter() - start)
-    assert result.returncode == 0
+def test_help_imports_nothing_heavy() -> None:
+    script = (
+        "import sys; sys.argv = ['pnpilot', '--help']; from pnpilot.cli import main\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "print(sorted({'torch', 'deepinv', 'matplotlib', 'numpy', 'PIL'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     for command in ("demo", "bench", "train", "list"):
-        assert command in result.stdout
-    assert min(times) < 0.5
+        assert command in done.stdout
+    assert done.stdout.strip().splitlines()[-1] == "[]"
+
+
+def test_it_is_a_program() -> None:
+    done = run_process("bench", "policies", "--data", "/no/such/folder")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("pnpilot: no test set 'brain50' in /no/such/folder")
+    assert len(done.stderr.splitlines()) == 1
+    assert run_process("--version").stdout.strip() == __version__
 
 
 def test_list_shows_every_room() -> None:
     result = run("list")
     assert result.returncode == 0
-    for name in ("csmri", "phase", "inexact-admm", "compact", "fixed-optimal", "zero-filled"):
+    for name in ("csmri", "phase", "inexact-admm", "compact", "fixed-optimal", "masked-fourier", "zero-filled"):
         assert name in result.stdout
-
-
-def test_demo_writes_pictures_and_numbers(tmp_path: Path) -> None:
-    result = run("demo", "--out", tmp_path)
-    assert result.returncode == 0, result.stderr
-    content = json.loads((tmp_path / "demo.json").read_text())
-    rows = {row["method"]: row for row in content["rows"]}
-    assert list(rows) == ["zero-filled", "tv", "fixed", "schedule", "learned"]
-    assert all({"psnr", "ssim", "iterations", "seconds"} <= set(row) for row in rows.values())
-    assert rows["schedule"]["psnr"] > rows["tv"]["psnr"] > rows["zero-filled"]["psnr"]
-    net = {name: row["psnr"] - 0.01 * row["iterations"] for name, row in rows.items()}  # what it was trained for
-    assert net["learned"] > net["schedule"]
-    assert rows["learned"]["ssim"] > rows["schedule"]["ssim"]
-    assert rows["learned"]["iterations"] < rows["schedule"]["iterations"]
-    assert f"{rows['schedule']['psnr']:.2f}" in result.stdout
-    for name in ("images.png", "parameters.png"):
-        with Image.open(tmp_path / name) as picture:
-            assert min(picture.size) > 300
-            assert np.asarray(picture.convert("L")).std() > 10
-    assert len(content["traces"]["schedule"]["parameters"]["mu"]) == 30
-    learned = content["traces"]["learned"]
-    assert len(learned["stop_probability"]) == len(learned["psnr"]) == len(learned["decided_at"])
 
 
 def test_bench_denoisers(data: Path, tmp_path: Path) -> None:
@@ -107,11 +84,12 @@ def test_bench_denoisers(data: Path, tmp_path: Path) -> None:
     assert all(row["milliseconds"] > 0 for row in content["rows"])
 
 
-def test_bench_denoisers_plugs_them_in(data: Path, tmp_path: Path) -> None:
-    """Through the entry point, with a search of four points instead of a hundred."""
-    short = "import pnpilot.policies.oracle as o; o.COARSE, o.REFINEMENTS = 2, 0; from pnpilot.cli import main; main()"
+def test_bench_denoisers_plugs_them_in(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a search of four points instead of a hundred."""
+    monkeypatch.setattr(oracles, "COARSE", 2)
+    monkeypatch.setattr(oracles, "REFINEMENTS", 0)
     options = ["--data", str(data), "--images", "1", "--dataset", "set12", "--json", str(tmp_path / "d.json")]
-    result = run("bench", "denoisers", "--method", "compact", *options, command=[sys.executable, "-c", short])
+    result = run("bench", "denoisers", "--method", "compact", *options)
     assert result.returncode == 0, result.stderr
     content = json.loads((tmp_path / "d.json").read_text())
     row = content["rows"][-1]
@@ -130,8 +108,6 @@ def test_bench_denoisers_takes_a_folder_of_weights_for_each(data: Path, tmp_path
         str(data),
         "--dataset",
         "set12",
-        "--images",
-        "1",
         "--no-pnp",
         "--json",
         str(tmp_path / "d.json"),
@@ -212,13 +188,13 @@ def test_bench_learned_policies_over_seeds(data: Path, tmp_path: Path) -> None:
     assert 5 <= row["iterations"] <= 30
     scores = {seed: [i["psnr"] for i in content["images"] if i["seed"] == seed] for seed in (0, 1)}
     means = [sum(values) / len(values) for values in scores.values()]
-    assert row["spread"] == pytest.approx(abs(means[0] - means[1]), abs=1e-3)
-    assert row["spread"] > 0
+    assert row["spread"]["seeds"] == pytest.approx(abs(means[0] - means[1]), abs=1e-3)
+    assert row["spread"]["seeds"] > 0
 
 
 def test_bench_phase_stands_beside_the_papers_numbers(data: Path, tmp_path: Path) -> None:
     options = ["--seeds", "1", "--setting", "alpha=27", "--methods", "hio-free,learned", "--out", str(tmp_path / "out")]
-    result = run("bench", "phase", "--data", data, *options, "--no-figure")
+    result = run("bench", "compare", "--task", "phase", "--data", data, *options, "--no-figure")
     assert result.returncode == 0, result.stderr
     rows = {row["method"]: row for row in json.loads((tmp_path / "out" / "phase.json").read_text())["rows"]}
     assert list(rows) == ["hio-free", "learned"]
@@ -249,7 +225,9 @@ def test_bench_speed_refuses_the_policy_of_another_task(data: Path, tmp_path: Pa
     assert "was trained for task 'phase', not for 'csmri'" in result.stderr
 
 
-def test_bench_strength_draws_a_picture(data: Path, tmp_path: Path) -> None:
+def test_bench_strength_draws_a_picture(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pnpilot.benchmark.strength.POINTS", 3)
+    monkeypatch.setattr("pnpilot.benchmark.strength.CLOSER", 1)
     result = run("bench", "strength", "--data", data, "--images", "1", "--out", tmp_path / "strength.png")
     assert result.returncode == 0, result.stderr
     with Image.open(tmp_path / "strength.png") as picture:
@@ -267,11 +245,10 @@ def test_ctrl_c_keeps_finished_rows(data: Path, tmp_path: Path) -> None:
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a background job ignores it
     )
     try:
-        deadline = time.monotonic() + 120
-        while not file.exists() and time.monotonic() < deadline:
+        while not file.exists() and process.poll() is None:
             time.sleep(0.1)
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=60)
+        _, errors = process.communicate()
     finally:
         process.kill()
     assert process.returncode == 130
@@ -293,8 +270,25 @@ def test_ctrl_c_keeps_finished_rows(data: Path, tmp_path: Path) -> None:
         (["bench", "policies", "--data", "DATA", "--method", "magic"], "unknown method 'magic'"),
         (["bench", "policies", "--data", "DATA", "--method", "model-free"], "no policy 'model-free' ships for this"),
         (["bench", "policies", "--data", "DATA", "--setting", "x99"], "unknown setting 'x99'"),
-        (["bench", "csmri", "--data", "DATA", "--setting", "x4 sigma=5", "--setting", "foo x4 sigma=5"], "mask 'foo'"),
-        (["bench", "csmri", "--data", "DATA", "--setting", "x0.5 sigma=5"], "acceleration must be at least 1"),
+        (
+            [
+                "bench",
+                "compare",
+                "--task",
+                "csmri",
+                "--data",
+                "DATA",
+                "--setting",
+                "x4 sigma=5",
+                "--setting",
+                "foo x4 sigma=5",
+            ],
+            "mask 'foo'",
+        ),
+        (
+            ["bench", "compare", "--task", "csmri", "--data", "DATA", "--setting", "x0.5 sigma=5"],
+            "acceleration must be at least 1",
+        ),
         (["bench", "policies", "--data", "DATA", "--solver", "amp", "--device", "abacus"], "device 'abacus'"),
         (["bench", "denoisers", "--data", "DATA", "--dataset", "set99"], "no test set 'set99'"),
         (["bench", "denoisers", "--data", "DATA", "--json", "/proc/no/file.json"], "cannot write to the folder"),

@@ -15,15 +15,18 @@ import torch
 from PIL import Image
 
 from pnpilot.baselines import BASELINES
-from pnpilot.benchmark.cells import Cell, Cells, means
-from pnpilot.benchmark.comparison import Comparison, Method, choose_methods, method_names
-from pnpilot.benchmark.published import CSMRI_METHODS
+from pnpilot.benchmark.cells import Cell, Cells
+from pnpilot.benchmark.comparison import Comparison
+from pnpilot.benchmark.examples import examples
+from pnpilot.benchmark.methods import Method, choose_methods, method_names
+from pnpilot.benchmark.results import Results
+from pnpilot.benchmark.scores import means
+from pnpilot.benchmark.tables.csmri import PUBLISHED_METHODS, CSMRITable
 from pnpilot.cli import main
 from pnpilot.errors import BadInput, UnknownName
 from pnpilot.plots import compare_crops
 from pnpilot.tasks.csmri import CSMRI
 from tests.conftest import phantom
-from tests.test_cli import run
 from tests.test_report import row
 
 CHEAP = ["zero-filled", "recpf"]
@@ -37,7 +40,7 @@ def save_picture(path: Path, image: torch.Tensor) -> None:
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
     """Two small pictures in each of the benchmark's test sets."""
-    for name in CSMRI.datasets:
+    for name in CSMRITable.datasets:
         (tmp_path / "data" / name).mkdir(parents=True)
         for index, picture in enumerate(phantom(48, 40, 2)):
             save_picture(tmp_path / "data" / name / f"{index}.png", picture[0])
@@ -51,7 +54,17 @@ def bench(data: Path) -> Comparison:
 
 @pytest.fixture
 def cells(tmp_path: Path) -> Cells:
-    return Cells(tmp_path / "cells", command="pnpilot bench csmri")
+    return Cells(tmp_path / "cells")
+
+
+def rows_of(bench: Comparison, cells: Cells, tick: Callable[[str], Any] = lambda _: None) -> list[dict[str, Any]]:
+    results = Results(None, bench.seed, bench.seeds, bench.draws)
+    bench.run(cells, results, tick)
+    return results.rows
+
+
+def score_files(cells: Cells) -> set[str]:
+    return {path.name for path in cells.folder.glob("*.json")}
 
 
 def watched_calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
@@ -78,7 +91,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
 def test_rows_and_cells_of_ours_and_others(bench: Comparison, cells: Cells) -> None:
     heard: list[str] = []
     bench.methods = [*CHEAP, "learned"]
-    rows = bench.run(cells, heard.append)
+    rows = rows_of(bench, cells, heard.append)
     assert len(heard) == len(bench) == 3 * 2  # two images each
     assert [(row["dataset"], row["setting"], row["method"]) for row in rows] == [
         ("brain50", "x4 sigma=10", name) for name in bench.methods
@@ -91,12 +104,10 @@ def test_rows_and_cells_of_ours_and_others(bench: Comparison, cells: Cells) -> N
     assert all(row["seconds"] > 0 or row["method"] == "zero-filled" for row in rows)
     assert {(row["count"], row["device"]) for row in rows} == {(2, "CPU")}
 
-    assert {path.name for path in cells.folder.iterdir()} == {
-        Cell("brain50", "x4 sigma=10", name, size=(48, 40)).file for name in bench.methods
-    }
+    assert score_files(cells) == {Cell("brain50", "x4 sigma=10", name, size=(48, 40)).file for name in bench.methods}
     content = json.loads((cells.folder / "brain50_48x40_x4_sigma=10_recpf_seed=0.json").read_text())
     assert (content["dataset"], content["method"], content["seed"]) == ("brain50", "recpf", 0)
-    assert content["command"] == "pnpilot bench csmri"
+    assert content["command"].startswith("pnpilot")
     assert {"pnpilot", "torch", "deepinv", "python"} <= set(content["versions"])
     assert list(content["images"]) == ["0", "1"]
     assert means(list(content["images"].values())) == {
@@ -106,7 +117,7 @@ def test_rows_and_cells_of_ours_and_others(bench: Comparison, cells: Cells) -> N
 
 def test_more_seeds_are_more_reconstructions(bench: Comparison, cells: Cells) -> None:
     bench.methods, bench.seed, bench.seeds = ["zero-filled"], 3, 2
-    (row,) = bench.run(cells)
+    (row,) = rows_of(bench, cells)
     assert row["count"] == 4
     own = [Cell("brain50", "x4 sigma=10", "zero-filled", seed, (48, 40)) for seed in (3, 4)]
     found = [cells.read(cell, _made_with(cells)) for cell in own]
@@ -115,57 +126,57 @@ def test_more_seeds_are_more_reconstructions(bench: Comparison, cells: Cells) ->
 
 
 def _made_with(cells: Cells) -> Any:
-    return json.loads(next(cells.folder.iterdir()).read_text())["made_with"]
+    return json.loads(next(cells.folder.glob("*.json")).read_text())["made_with"]
 
 
 def test_the_size_of_a_batch_changes_nothing(bench: Comparison, tmp_path: Path) -> None:
-    found = [replace(bench, batch=batch).run(Cells(tmp_path / str(batch))) for batch in (1, 2)]
+    found = [rows_of(replace(bench, batch=batch), Cells(tmp_path / str(batch))) for batch in (1, 2)]
     for one, other in zip(*found, strict=True):
         assert one["psnr"] == pytest.approx(other["psnr"], abs=2e-3)
         assert one["ssim"] == pytest.approx(other["ssim"], abs=2e-4)
 
 
 def test_all_methods_are_in_the_table_ours_last(monkeypatch: pytest.MonkeyPatch) -> None:
-    names = method_names("csmri")
+    names = method_names(CSMRI())
     assert set(names) == {name for name in BASELINES if "csmri" in BASELINES[name].serves} | {"learned"}
     assert len(names) == len(set(names))
     assert (names[0], names[-1]) == ("zero-filled", "learned")
-    assert [name for name in names if name in CSMRI_METHODS] == list(CSMRI_METHODS)  # in the paper's order
-    assert choose_methods("csmri", []) == (names, {})
-    assert choose_methods("csmri", ["tv", "recpf"]) == (["tv", "recpf"], {})
+    assert [name for name in names if name in PUBLISHED_METHODS] == list(PUBLISHED_METHODS)  # in the paper's order
+    assert choose_methods(CSMRI(), []) == (names, {})
+    assert choose_methods(CSMRI(), ["tv", "recpf"]) == (["tv", "recpf"], {})
     with pytest.raises(UnknownName, match="unknown method 'magic'; known: zero-filled, "):
-        choose_methods("csmri", ["tv", "magic"])
+        choose_methods(CSMRI(), ["tv", "magic"])
     monkeypatch.setattr("pnpilot.baselines.base.find_spec", lambda _: None)
-    chosen, left_out = choose_methods("csmri", [])
+    chosen, left_out = choose_methods(CSMRI(), [])
     assert set(left_out) == {"recpf", "fcsa", "bm3d-mri"}
     assert chosen == [name for name in names if name not in left_out]
     with pytest.raises(BadInput, match="bm3d-mri needs bm3d: pip install"):
-        choose_methods("csmri", ["tv", "bm3d-mri"])
+        choose_methods(CSMRI(), ["tv", "bm3d-mri"])
 
 
 # What is kept and not done again.
 
 
 def test_what_is_known_is_not_computed_again(bench: Comparison, cells: Cells, calls: list[tuple[str, int]]) -> None:
-    first = replace(bench, images=1).run(cells)
+    first = rows_of(replace(bench, images=1), cells)
     assert calls == [("zero-filled", 1), ("recpf", 1)]
-    assert replace(bench, images=1).run(cells) == first
+    assert rows_of(replace(bench, images=1), cells) == first
     assert len(calls) == 2
-    both = bench.run(cells)
+    both = rows_of(bench, cells)
     assert calls[2:] == [("zero-filled", 1), ("recpf", 1)]  # the new image alone
     assert [row["count"] for row in both] == [2, 2]
-    assert bench.run(cells) == both
-    assert replace(bench, images=1).run(cells) == first
+    assert rows_of(bench, cells) == both
+    assert rows_of(replace(bench, images=1), cells) == first
     assert len(calls) == 4
 
 
 def test_another_image_of_the_same_name_is_computed_anew(
     bench: Comparison, cells: Cells, calls: list[tuple[str, int]]
 ) -> None:
-    before = bench.run(cells)
+    before = rows_of(bench, cells)
     calls.clear()
     save_picture(bench.data / "brain50" / "1.png", 1 - phantom(48, 40, 1)[0, 0])
-    after = bench.run(cells)
+    after = rows_of(bench, cells)
     assert calls == [("zero-filled", 1), ("recpf", 1)]
     assert after[0]["psnr"] != before[0]["psnr"]
 
@@ -179,18 +190,18 @@ def test_other_constants_and_sizes_are_computed_anew(
 
     monkeypatch.setattr("pnpilot.baselines._searched.parameters_file", lambda name: tmp_path / f"{name}.json")
     shipped(0.02)
-    before = bench.run(cells)
+    before = rows_of(bench, cells)
     calls.clear()
     shipped(0.002)
-    after = bench.run(cells)
+    after = rows_of(bench, cells)
     assert calls == [("recpf", 2)]
     assert after[0] == before[0]
     assert after[1]["psnr"] < before[1]["psnr"]
     calls.clear()
-    replace(bench, size=(32, 32)).run(cells)
+    rows_of(replace(bench, size=(32, 32)), cells)
     assert calls == [("zero-filled", 2), ("recpf", 2)]
     calls.clear()
-    assert bench.run(cells) == after  # the other size has its own cells
+    assert rows_of(bench, cells) == after  # the other size has its own cells
     assert not calls
 
 
@@ -207,7 +218,7 @@ def test_the_papers_numbers_stand_beside_whole_sets_of_its_size(bench: Compariso
     bench.methods = ["recpf"]
     cases = [(bench, None), (replace(bench, size=(128, 128)), 30.21), (replace(bench, size=(128, 128), images=1), None)]
     for own, paper in cases:
-        assert [row["paper"] for row in own.run(cells)] == [paper]
+        assert [row["paper"] for row in rows_of(own, cells)] == [paper]
 
 
 def test_images_of_one_name_in_two_folders_are_told_apart(
@@ -217,8 +228,8 @@ def test_images_of_one_name_in_two_folders_are_told_apart(
     folder.mkdir()
     save_picture(folder / "1.png", 1 - phantom(48, 40, 1)[0, 0])
     bench.methods = ["zero-filled"]
-    (first,) = bench.run(cells)
-    assert bench.run(cells) == [first]
+    (first,) = rows_of(bench, cells)
+    assert rows_of(bench, cells) == [first]
     assert calls == [("zero-filled", 3)]
     cell = Cell("brain50", "x4 sigma=10", "zero-filled", size=(48, 40))
     content = json.loads((cells.folder / cell.file).read_text())
@@ -230,10 +241,10 @@ def test_images_of_one_name_in_two_folders_are_told_apart(
 def test_a_broken_cell_is_computed_anew(
     content: bytes, bench: Comparison, cells: Cells, calls: list[tuple[str, int]]
 ) -> None:
-    before = bench.run(cells)
+    before = rows_of(bench, cells)
     calls.clear()
     (cells.folder / Cell("brain50", "x4 sigma=10", "zero-filled", size=(48, 40)).file).write_bytes(content)
-    after = bench.run(cells)
+    after = rows_of(bench, cells)
     assert calls == [("zero-filled", 2)]
     assert after[0]["psnr"] == before[0]["psnr"]
 
@@ -254,8 +265,8 @@ def test_a_stopped_run_keeps_the_batches_that_are_done(
     monkeypatch.setattr(Method, "__call__", stopping)
     bench.batch = 1
     with pytest.raises(KeyboardInterrupt):
-        bench.run(cells)
-    bench.run(cells)
+        rows_of(bench, cells)
+    rows_of(bench, cells)
     assert done == ["zero-filled", "stop", "zero-filled", "recpf", "recpf"]
 
 
@@ -275,21 +286,57 @@ def test_cells_have_names_that_are_files() -> None:
 # Pictures.
 
 
-def test_examples_are_drawn(bench: Comparison, tmp_path: Path) -> None:
+def test_examples_are_drawn(bench: Comparison, cells: Cells, tmp_path: Path) -> None:
     heard: list[str] = []
     bench.datasets, bench.settings = ["brain50", "medical4"], [SETTING, CSMRI.setting(8, 10), CSMRI.setting(8, 15)]
-    examples = bench.examples(heard.append)
+    found = examples(bench, cells, heard.append)
     assert len(heard) == 4
     brightest = max(range(2), key=lambda index: phantom(48, 40, 2)[index].mean())
-    assert examples[0].title == f"{brightest}\nx8 sigma=10"
-    assert list(examples[0].images) == CHEAP
-    assert all(image.shape == examples[0].truth.shape == (48, 40) for image in examples[0].images.values())
-    assert examples[0].truth[examples[0].crop].shape == (24, 20)
-    assert all(caption.endswith(" dB") for caption in examples[0].captions.values())
-    compare_crops(tmp_path / "picture.png", [examples[0], examples[1]._replace(images={"recpf": examples[1].truth})])
+    assert found[0].title == f"{brightest}\nx8 sigma=10"
+    assert list(found[0].images) == CHEAP
+    assert all(image.shape == found[0].truth.shape == (1, 48, 40) for image in found[0].images.values())
+    assert found[0].truth[..., found[0].crop[0], found[0].crop[1]].shape == (1, 24, 20)
+    assert all(caption.endswith(" dB") for caption in found[0].captions.values())
+    colourful = {"recpf": found[1].truth.expand(3, -1, -1)}
+    compare_crops(
+        tmp_path / "picture.png",
+        [found[0], found[1]._replace(images=colourful, truth=found[1].truth.expand(3, -1, -1))],
+    )
     with Image.open(tmp_path / "picture.png") as picture:
         assert min(picture.size) > 300
         assert np.asarray(picture.convert("L")).std() > 10
+
+
+def test_pictures_reuse_what_was_measured(bench: Comparison, cells: Cells, calls: list[tuple[str, int]]) -> None:
+    rows_of(bench, cells)
+    calls.clear()
+    (first,) = examples(bench, cells)
+    assert not calls
+    index = first.title.split("\n")[0]
+    content = json.loads((cells.folder / "brain50_48x40_x4_sigma=10_recpf_seed=0.json").read_text())
+    assert first.captions["recpf"] == f"{content['images'][index]['psnr']:.2f} dB"
+    (lost,) = cells.folder.glob("*recpf*.npy")
+    kept = lost.read_bytes()
+    for damage in (None, b"no picture", b""):
+        lost.unlink() if damage is None else lost.write_bytes(damage)
+        calls.clear()
+        (again,) = examples(bench, cells)
+        assert calls == [("recpf", 1)]  # what is missing alone, and it is kept for the next time
+        assert torch.allclose(again.images["recpf"], first.images["recpf"], atol=1e-5)
+        assert len(lost.read_bytes()) == len(kept)
+        calls.clear()
+        examples(bench, cells)
+        assert not calls
+
+
+def test_a_picture_of_another_image_is_not_shown(bench: Comparison, cells: Cells, calls: list[tuple[str, int]]) -> None:
+    rows_of(bench, cells)
+    for index in range(2):
+        save_picture(bench.data / "brain50" / f"{index}.png", phantom(48, 40, 2)[1 - index, 0].flip(0))
+    calls.clear()
+    (example,) = examples(bench, cells)
+    assert calls == [("zero-filled", 1), ("recpf", 1)]
+    assert float(example.captions["recpf"].split()[0]) > 20
 
 
 # The command line.
@@ -321,24 +368,27 @@ def say(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
     return speaker(monkeypatch, capsys)
 
 
-def test_the_command_writes_table_numbers_picture_and_cells(data: Path, tmp_path: Path) -> None:
+def test_the_command_writes_table_numbers_picture_and_cells(
+    data: Path, tmp_path: Path, say: Callable[..., Said], calls: list[tuple[str, int]]
+) -> None:
     out = tmp_path / "out"
     options = ["--images", "1", "--methods", "zero-filled,recpf", "--setting", "x4 sigma=10", "--size", "48x40"]
-    result = run("bench", "csmri", "--data", data, "--out", out, *options)
-    assert result.returncode == 0, result.stderr
+    said = say("bench", "compare", "--task", "csmri", "--data", data, "--out", out, *options)
+    assert said.code == 0, said.err
     assert {path.name for path in out.iterdir()} == {"csmri.md", "csmri.json", "csmri.png", "cells"}
-    assert len(list((out / "cells").iterdir())) == 4
+    assert len(list((out / "cells").glob("*.json"))) == 4
     content = json.loads((out / "csmri.json").read_text())
-    assert content["command"].startswith("pnpilot bench csmri --data ")
-    assert (content["seed"], content["seeds"]) == (0, 1)
+    assert content["command"].startswith("pnpilot bench compare --task csmri --data ")
+    assert (content["seed"], content["seeds"], content["draws"]) == (0, 1, None)
+    assert len(content["images"]) == len(calls) == 4  # none was made again for the picture
     assert [(entry["dataset"], entry["method"]) for entry in content["rows"]] == [
         (dataset, method) for dataset in ("brain50", "medical4") for method in CHEAP
     ]
     report = (out / "csmri.md").read_text()
     assert f"`{content['command']}`" in report
     assert f"{content['rows'][1]['psnr']:.2f}" in report
-    assert f"{content['rows'][1]['psnr']:.2f}" in result.stdout
-    assert result.stdout.splitlines()[-1].startswith("written: ")
+    assert f"{content['rows'][1]['psnr']:.2f}" in said.out
+    assert said.out.splitlines()[-1].startswith("written: ")
     with Image.open(out / "csmri.png") as picture:
         assert np.asarray(picture.convert("L")).std() > 10
 
@@ -346,7 +396,19 @@ def test_the_command_writes_table_numbers_picture_and_cells(data: Path, tmp_path
 def test_the_command_goes_on_from_what_is_there(
     data: Path, tmp_path: Path, say: Callable[..., Said], calls: list[tuple[str, int]]
 ) -> None:
-    options = ["bench", "csmri", "--data", data, "--out", tmp_path / "out", "--size", "32", "--no-figure"]
+    options = [
+        "bench",
+        "compare",
+        "--task",
+        "csmri",
+        "--data",
+        data,
+        "--out",
+        tmp_path / "out",
+        "--size",
+        "32",
+        "--no-figure",
+    ]
     options += ["--setting", "x2 sigma=5", "--dataset", "brain50"]
     assert say(*options, "--method", "zero-filled").code == 0
     said = say(*options, "--method", "zero-filled", "--method", "recpf", "--batch", "1")
@@ -359,8 +421,12 @@ def test_methods_that_cannot_run_are_left_out_aloud(
     data: Path, tmp_path: Path, say: Callable[..., Said], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("pnpilot.baselines.base.find_spec", lambda _: None)
-    monkeypatch.setattr(Comparison, "run", lambda bench, *_: [row(name, 30.0) for name in bench.methods])
-    said = say("bench", "csmri", "--data", data, "--out", tmp_path / "out", "--no-figure")
+
+    def pretended(bench: Comparison, _: Cells, results: Results, *__: Any) -> None:
+        results.rows.extend(row(name, 30.0) for name in bench.methods)
+
+    monkeypatch.setattr(Comparison, "run", pretended)
+    said = say("bench", "compare", "--task", "csmri", "--data", data, "--out", tmp_path / "out", "--no-figure")
     assert said.code == 0, said.err
     assert "left out: recpf needs pywt: pip install 'pnpilot[baselines]'" in said.err
     assert "left out: bm3d-mri needs bm3d: " in said.err
@@ -381,7 +447,7 @@ def test_methods_that_cannot_run_are_left_out_aloud(
 def test_bad_input_is_one_line_and_exit_code_2(
     options: list[str], message: str, data: Path, tmp_path: Path, say: Callable[..., Said]
 ) -> None:
-    said = say("bench", "csmri", "--data", data, "--out", tmp_path / "out", *options)
+    said = say("bench", "compare", "--task", "csmri", "--data", data, "--out", tmp_path / "out", *options)
     assert (said.code, said.out) == (2, "")
     (line,) = said.err.strip().splitlines()
     assert line.startswith("pnpilot: ")
@@ -401,4 +467,8 @@ def test_baselines_are_listed_with_their_references(say: Callable[..., Said]) ->
 
 def test_unknown_kinds_are_not_listed(say: Callable[..., Said]) -> None:
     said = say("list", "nonsense")
-    assert said == (2, "", "pnpilot: unknown kind 'nonsense'; known: tasks, solvers, denoisers, policies, baselines\n")
+    assert said == (
+        2,
+        "",
+        "pnpilot: unknown kind 'nonsense'; known: problems, tasks, solvers, denoisers, policies, baselines, oracles\n",
+    )

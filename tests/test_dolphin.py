@@ -10,7 +10,7 @@ from pnpilot.baselines import dolphin
 from pnpilot.baselines._phase import even_start
 from pnpilot.baselines.dolphin import DOLPHIn, averaged, first_dictionary, patches
 from pnpilot.metrics import psnr
-from pnpilot.tasks.phase import fields
+from pnpilot.physics.coded_diffraction import fields
 from tests.conftest import phantom
 from tests.contracts import amplitude_problem, assert_close, random_like
 

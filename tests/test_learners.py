@@ -11,13 +11,15 @@ from torch import Tensor
 from pnpilot.denoisers import Denoiser
 from pnpilot.denoisers.base import freeze
 from pnpilot.metrics import psnr
+from pnpilot.policies import POLICIES
 from pnpilot.policies.learned import Learned
-from pnpilot.problem import Problem, Units
+from pnpilot.problems import Problem, Units
 from pnpilot.reconstruct import rollout
 from pnpilot.solvers import Solver
-from pnpilot.training.learner import Learner, LearnerArgs
-from pnpilot.training.mixed import Mixed
-from pnpilot.training.model_free import DDPG
+from pnpilot.training.arguments import LearnerArgs
+from pnpilot.training.learners import LEARNERS, Learner
+from pnpilot.training.learners.mixed import Mixed
+from pnpilot.training.learners.model_free import DDPG
 from pnpilot.training.replay import Replay
 from pnpilot.types import Range, per_sample
 
@@ -50,7 +52,11 @@ class ToyProblem(Problem):
     def grad(self, x: Tensor) -> Tensor:
         return torch.zeros_like(x)
 
-    def misfit(self, x: Tensor) -> Tensor:
+    @classmethod
+    def of(cls, y: Tensor, physics: Any, hints: Any) -> ToyProblem:
+        raise NotImplementedError
+
+    def D(self, x: Tensor) -> Tensor:
         return x.new_zeros(len(x))
 
     def export(self, image: Tensor) -> Tensor:
@@ -84,7 +90,7 @@ def toy(sigma_n: Tensor, generator: torch.Generator) -> ToyProblem:
 def learn(kind: type[Learner], episodes: int, noise_levels: tuple[float, float] = (0.01, 0.11), **more: Any) -> Learned:
     torch.manual_seed(0)
     generator = torch.Generator().manual_seed(0)
-    policy = Learned(ToySolver(), 8, each=2, width=8)
+    policy = Learned(ToySolver(), 8, per_decision=2, width=8)
     args = LearnerArgs(width=8, rate=3e-3, target_rate=0.05, **more)
     learner, replay = kind(policy, freeze(Denoiser()), args, CPU), Replay(4)
     low, high = noise_levels
@@ -118,7 +124,7 @@ def test_the_model_free_learner_moves_towards_the_optimum(level: float, side: in
 
 
 def test_nothing_passes_through_the_solver_in_the_model_free_learner(monkeypatch: pytest.MonkeyPatch) -> None:
-    policy = Learned(ToySolver(), 4, each=2, width=8)
+    policy = Learned(ToySolver(), 4, per_decision=2, width=8)
     learner = DDPG(policy, freeze(Denoiser()), LearnerArgs(width=8), CPU)
     generator = torch.Generator().manual_seed(0)
     problem = toy(torch.full((8,), 0.05), generator)
@@ -128,18 +134,18 @@ def test_nothing_passes_through_the_solver_in_the_model_free_learner(monkeypatch
 
 
 def test_one_image_cannot_turn_the_whole_batch() -> None:
-    from pnpilot.training.learner import bounded
+    from pnpilot.training.learners.base import limited
 
     knobs = torch.full((3, 1, 2), 0.5, requires_grad=True)
     slopes = torch.tensor([[[1.0, 0.0]], [[3e4, 4e4]], [[float("nan"), 1.0]]])
-    (bounded(knobs * 1, 10.0) * slopes).sum((1, 2)).mean().backward()
+    (limited(knobs * 1, 10.0) * slopes).sum((1, 2)).mean().backward()
     assert knobs.grad is not None
     expected = torch.tensor([[[1.0, 0.0]], [[6.0, 8.0]], [[0.0, 1.0]]]) / 3
     assert torch.allclose(knobs.grad, expected)
 
 
 def test_the_stop_gradient_has_the_sign_of_the_advantage() -> None:
-    from pnpilot.training.learner import stop_loss
+    from pnpilot.training.learners.base import stop_loss
 
     logit = torch.zeros(3, requires_grad=True)
     stop_loss(logit, torch.tensor([1.0, 0.0, -0.1]), LearnerArgs()).sum().backward()
@@ -148,7 +154,7 @@ def test_the_stop_gradient_has_the_sign_of_the_advantage() -> None:
 
 
 def test_nothing_is_expected_beyond_the_horizon() -> None:
-    policy = Learned(ToySolver(), 6, each=2, width=8)
+    policy = Learned(ToySolver(), 6, per_decision=2, width=8)
     learner = Mixed(policy, freeze(Denoiser()), LearnerArgs(width=8, lookahead=1), CPU)
     torch.nn.init.constant_(learner.target.value.bias, 1000.0)
     generator = torch.Generator().manual_seed(0)
@@ -162,7 +168,7 @@ def test_nothing_is_expected_beyond_the_horizon() -> None:
 
 @pytest.mark.parametrize("lookahead", [1, 2])
 def test_the_surplus_weighs_stopping_and_going_on_by_their_chances(lookahead: int) -> None:
-    policy = Learned(ToySolver(), 8, each=2, width=8)
+    policy = Learned(ToySolver(), 8, per_decision=2, width=8)
     torch.nn.init.normal_(policy.network.each.weight, std=0.1)  # stopping and going on shall differ
     learner = Mixed(policy, freeze(Denoiser()), LearnerArgs(width=8, lookahead=lookahead), CPU)
     torch.nn.init.constant_(learner.target.value.bias, 20.0)
@@ -192,7 +198,7 @@ def test_the_surplus_weighs_stopping_and_going_on_by_their_chances(lookahead: in
 
 @pytest.mark.parametrize("kind", [Mixed, DDPG])
 def test_networks_are_told_standardised_numbers(kind: type[Learner]) -> None:
-    policy = Learned(ToySolver(), 4, each=2, width=8)
+    policy = Learned(ToySolver(), 4, per_decision=2, width=8)
     learner = kind(policy, freeze(Denoiser()), LearnerArgs(width=8), CPU)
     generator = torch.Generator().manual_seed(0)
     problem = toy(torch.linspace(0.01, 0.1, 16), generator)
@@ -208,7 +214,7 @@ def test_networks_are_told_standardised_numbers(kind: type[Learner]) -> None:
 
 def test_an_image_ends_with_parameters_of_their_own() -> None:
     """At the last decision, and where it stops before."""
-    policy = Learned(ToySolver(), 4, each=2, width=8)
+    policy = Learned(ToySolver(), 4, per_decision=2, width=8)
     torch.nn.init.constant_(policy.network.common.bias[1], 3.0)
     problem = toy(torch.full((2,), 0.05), torch.Generator().manual_seed(0))
     state = policy.solver.init(problem)
@@ -219,7 +225,7 @@ def test_an_image_ends_with_parameters_of_their_own() -> None:
 
 
 def test_a_stop_is_not_learnt_by_turning_the_knobs_before_it() -> None:
-    policy = Learned(ToySolver(), 8, each=2, width=8)
+    policy = Learned(ToySolver(), 8, per_decision=2, width=8)
     learner = Mixed(policy, freeze(Denoiser()), LearnerArgs(width=8, lookahead=2), CPU)
     generator = torch.Generator().manual_seed(0)
     problem = toy(torch.full((8,), 0.05), generator)
@@ -234,7 +240,7 @@ def test_a_stop_is_not_learnt_by_turning_the_knobs_before_it() -> None:
 def test_the_slope_of_the_critic_is_followed_where_that_is_wanted(
     lookahead: int, slope: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    policy = Learned(ToySolver(), 8, each=2, width=8)
+    policy = Learned(ToySolver(), 8, per_decision=2, width=8)
     args = LearnerArgs(width=8, lookahead=lookahead, value_slope=slope)
     learner = Mixed(policy, freeze(Denoiser()), args, CPU)
     generator = torch.Generator().manual_seed(0)
@@ -252,7 +258,7 @@ def test_the_slope_of_the_critic_is_followed_where_that_is_wanted(
 
 @pytest.mark.parametrize("kind", [Mixed, DDPG])
 def test_an_image_that_broke_does_not_stop_the_others_learning(kind: type[Learner]) -> None:
-    policy = Learned(ToySolver(), 8, each=2, width=8)
+    policy = Learned(ToySolver(), 8, per_decision=2, width=8)
     learner = kind(policy, freeze(Denoiser()), LearnerArgs(width=8), CPU)
     generator = torch.Generator().manual_seed(0)
     problem = toy(torch.full((8,), 0.05), generator)
@@ -269,7 +275,9 @@ def test_an_image_that_broke_does_not_stop_the_others_learning(kind: type[Learne
 def learner_and_moments(kind: type[Learner], **more: Any) -> tuple[Any, Any]:
     """Of a policy with two decisions."""
     torch.manual_seed(0)
-    learner = kind(Learned(ToySolver(), 4, each=2, width=8), freeze(Denoiser()), LearnerArgs(width=8, **more), CPU)
+    learner = kind(
+        Learned(ToySolver(), 4, per_decision=2, width=8), freeze(Denoiser()), LearnerArgs(width=8, **more), CPU
+    )
     generator = torch.Generator().manual_seed(0)
     problem = toy(torch.full((16,), 0.05), generator)
     return learner, learner.play(problem, problem.y, generator).sample(generator)
@@ -318,3 +326,42 @@ def test_nothing_is_learnt_from_images_that_had_stopped() -> None:
     moments = episode._replace(alive=alive).sample(generator)
     assert sorted(moments.t.tolist()) == [0, 0, 0, 0, 0, 1]
     assert torch.equal(moments.truth[moments.t == 1], problem.y[3:4])
+
+
+def test_learners_are_called_by_the_policies_that_they_train() -> None:
+    assert {name: LEARNERS[name] for name in LEARNERS} == {"learned": Mixed, "model-free": DDPG}
+    for name in LEARNERS:
+        assert issubclass(POLICIES[name], Learned)
+
+
+@pytest.mark.parametrize("kind", [Mixed, DDPG])
+def test_an_episode_is_what_the_solver_does_with_the_noted_knobs(kind: type[Learner]) -> None:
+    """Stopped images go on unseen; what is noted of them is who was still at work."""
+    torch.manual_seed(0)
+    policy = Learned(ToySolver(), 8, per_decision=2, width=8)
+    torch.nn.init.constant_(policy.network.stop.bias, 0.0)  # even chances
+    learner = kind(policy, freeze(Denoiser()), LearnerArgs(width=8), CPU)
+    generator = torch.Generator().manual_seed(0)
+    problem = toy(torch.linspace(0.01, 0.1, 32), generator)
+    episode = learner.play(problem, problem.y, generator)
+    assert torch.equal(episode.states.x[0], problem.x0())
+    for t in range(policy.decisions):
+        state = ToySolver.State(episode.states.x[t])
+        for k in range(2):
+            state = policy.solver.step(state, problem, None, knob=episode.knobs[t, :, 0, k])  # type: ignore[arg-type]
+        assert torch.allclose(state.x, episode.states.x[t + 1])
+        assert torch.allclose(psnr(state.x, problem.y), episode.scores[t + 1], atol=1e-4)
+    assert episode.alive[0].all()
+    assert not (episode.alive[1:] & ~episode.alive[:-1]).any()  # nobody comes back
+    assert 4 < episode.alive[1].sum() < 28
+    moved = (episode.states.x[1:] != episode.states.x[:-1]).flatten(2).any(2)
+    assert moved[:, ~episode.alive[1]].any()
+
+
+def test_an_image_that_broke_is_no_longer_played() -> None:
+    learner, _ = learner_and_moments(Mixed)
+    torch.nn.init.constant_(learner.policy.network.stop.bias, -20.0)  # nobody stops
+    problem = toy(torch.full((4,), 0.05), torch.Generator().manual_seed(0))
+    problem.floor[1] = torch.nan
+    episode = learner.play(problem, problem.y, torch.Generator().manual_seed(0))
+    assert episode.alive.tolist() == [[True] * 4, [True, False, True, True]]

@@ -14,8 +14,9 @@ from pnpilot.baselines._phase import aligned, direction, even_start, with_amplit
 from pnpilot.baselines.prgamp import _denoised, amplitude_score
 from pnpilot.baselines.spar import SPAR
 from pnpilot.metrics import psnr
+from pnpilot.physics.coded_diffraction import back, fields
 from pnpilot.solvers.base import noise_pattern
-from pnpilot.tasks.phase import PhaseRetrieval, back, fields
+from pnpilot.tasks.phase import PhaseRetrieval
 from pnpilot.types import per_sample
 from tests.conftest import phantom
 from tests.contracts import amplitude_problem, assert_close, random_like

@@ -16,13 +16,19 @@ from PIL import Image
 
 from pnpilot.baselines import BASELINES
 from pnpilot.benchmark.cells import Cell, Cells
-from pnpilot.benchmark.comparison import Comparison, Method, _spread, choose_methods, method_names
-from pnpilot.benchmark.published import PHASE_METHODS
+from pnpilot.benchmark.comparison import Comparison
+from pnpilot.benchmark.examples import examples, shown_settings
+from pnpilot.benchmark.methods import Method, choose_methods, method_names
+from pnpilot.benchmark.results import Results
+from pnpilot.benchmark.scores import spread
+from pnpilot.benchmark.tables.phase import PhaseTable
 from pnpilot.errors import BadInput, Incompatible, UnknownName
-from pnpilot.tasks.phase import PhaseRetrieval, ShotNoise
+from pnpilot.physics.coded_diffraction import ShotNoise
+from pnpilot.tasks.csmri import CSMRI
+from pnpilot.tasks.phase import PhaseRetrieval
 from pnpilot.weights import weights_folder
 from tests.conftest import phantom
-from tests.test_comparison import Said, save_picture, speaker, watched_calls
+from tests.test_comparison import Said, rows_of, save_picture, score_files, speaker, watched_calls
 from tests.test_learned import saved_policy
 from tests.test_report import phase_row
 
@@ -53,7 +59,7 @@ def bench(data: Path) -> Comparison:
 
 @pytest.fixture
 def cells(tmp_path: Path) -> Cells:
-    return Cells(tmp_path / "cells", command="pnpilot bench phase")
+    return Cells(tmp_path / "cells")
 
 
 @pytest.fixture
@@ -70,7 +76,7 @@ def say(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
 def command(data: Path, tmp_path: Path) -> list[str | Path]:
     """The cheap methods in one setting at a small size; --methods and --size given later outrank these."""
     options = ["--methods", "hio-free,hio", "--setting", "alpha=27", "--size", "32x24"]
-    return ["bench", "phase", "--data", data, "--out", tmp_path / "out", *options]
+    return ["bench", "compare", "--task", "phase", "--data", data, "--out", tmp_path / "out", *options]
 
 
 # Data.
@@ -107,7 +113,7 @@ def test_without_a_draw_the_seed_decides_masks_and_noise_as_ever() -> None:
     y, physics = task.simulate(truth, SETTING, 7)
     for index in range(2):
         generator = torch.Generator().manual_seed(100_003 * 7 + index)
-        one = task.physics(SETTING, 16, 12, generator)
+        one = task.physics(SETTING, (1, 16, 12), generator)
         assert torch.equal(physics.masks[[index]], one.masks)
         assert torch.equal(y[[index]], one(truth[[index]]))
     assert not torch.equal(physics.masks, task.simulate(truth, SETTING, 8)[1].masks)
@@ -117,10 +123,10 @@ def test_without_a_draw_the_seed_decides_masks_and_noise_as_ever() -> None:
 # What is measured.
 
 
-def test_every_seed_meets_every_draw_and_both_have_a_spread(bench: Comparison, cells: Cells) -> None:
+def test_every_seed_meets_every_draw_and_both_have_aspread(bench: Comparison, cells: Cells) -> None:
     heard: list[str] = []
     bench.seed, bench.seeds, bench.draws = 4, 2, 2
-    rows = bench.run(cells, heard.append)
+    rows = rows_of(bench, cells, heard.append)
     assert len(heard) == len(bench) == 2 * 3 * 4
     assert {row["count"] for row in rows} == {3 * 4}
     scores: dict[tuple[int, int], list[float]] = {}
@@ -130,7 +136,7 @@ def test_every_seed_meets_every_draw_and_both_have_a_spread(bench: Comparison, c
             content = json.loads((cells.folder / cell.file).read_text())
             assert (content["seed"], content["draw"]) == (seed, draw)
             scores[seed, draw] = [image["psnr"] for image in content["images"].values()]
-    assert len(list(cells.folder.iterdir())) == 2 * 4
+    assert len(score_files(cells)) == 2 * 4
     assert len({value for values in scores.values() for value in values}) == 12
     table = np.array([[scores[seed, draw] for draw in (0, 1)] for seed in (4, 5)])
     (row,) = [row for row in rows if row["method"] == "hio"]
@@ -141,28 +147,28 @@ def test_every_seed_meets_every_draw_and_both_have_a_spread(bench: Comparison, c
 
 
 @pytest.mark.parametrize(("seeds", "draws"), [(1, 1), (1, None), (2, 1), (2, None), (1, 2)])
-def test_one_alone_has_no_spread(seeds: int, draws: int | None, bench: Comparison, cells: Cells) -> None:
+def test_one_alone_has_nospread(seeds: int, draws: int | None, bench: Comparison, cells: Cells) -> None:
     bench.methods, bench.seeds, bench.draws = ["hio"], seeds, draws
-    (row,) = bench.run(cells)
+    (row,) = rows_of(bench, cells)
     known = {kind: value is not None for kind, value in row["spread"].items()}
     assert known == {"seeds": seeds > 1, "draws": draws == 2}
 
 
 def test_spreads_are_between_means() -> None:
     images = [{"psnr": p, "seed": s, "draw": d} for p, s, d in [(30, 0, 0), (32, 0, 1), (31, 1, 0), (35, 1, 1)]]
-    assert (_spread(images, "seed"), _spread(images, "draw")) == (2.0, 3.0)
-    assert _spread(images[:2], "seed") is None
+    assert (spread(images, "seed"), spread(images, "draw")) == (2.0, 3.0)
+    assert spread(images[:2], "seed") is None
 
 
 def test_results_with_and_without_draws_keep_apart(
     bench: Comparison, cells: Cells, calls: list[tuple[str, int]]
 ) -> None:
     bench.methods = ["hio"]
-    (drawn,) = bench.run(cells)
-    (seeded,) = replace(bench, draws=None).run(cells)
+    (drawn,) = rows_of(bench, cells)
+    (seeded,) = rows_of(replace(bench, draws=None), cells)
     assert drawn["psnr"] != seeded["psnr"]
     assert calls == [("hio", 3)] * 2
-    assert {path.name for path in cells.folder.iterdir()} == {
+    assert score_files(cells) == {
         "phase12_32x24_alpha=27_hio_seed=0_draw=0.json",
         "phase12_32x24_alpha=27_hio_seed=0.json",
     }
@@ -170,19 +176,19 @@ def test_results_with_and_without_draws_keep_apart(
 
 def test_more_draws_and_seeds_do_what_is_missing(bench: Comparison, cells: Cells, calls: list[tuple[str, int]]) -> None:
     bench.methods = ["hio"]
-    first = bench.run(cells)
+    first = rows_of(bench, cells)
     assert calls == [("hio", 3)]
-    replace(bench, draws=2).run(cells)
+    rows_of(replace(bench, draws=2), cells)
     assert len(calls) == 2
-    every = replace(bench, draws=2, seeds=2).run(cells)
+    every = rows_of(replace(bench, draws=2, seeds=2), cells)
     assert len(calls) == 4
-    assert replace(bench, draws=2, seeds=2).run(cells) == every
-    assert bench.run(cells) == first
+    assert rows_of(replace(bench, draws=2, seeds=2), cells) == every
+    assert rows_of(bench, cells) == first
     assert len(calls) == 4
 
 
 def test_the_size_of_a_batch_changes_nothing(bench: Comparison, tmp_path: Path) -> None:
-    found = [replace(bench, batch=batch).run(Cells(tmp_path / str(batch))) for batch in (1, 2)]
+    found = [rows_of(replace(bench, batch=batch), Cells(tmp_path / str(batch))) for batch in (1, 2)]
     for one, other in zip(*found, strict=True):
         assert one["psnr"] == pytest.approx(other["psnr"], abs=2e-3)
         assert one["ssim"] == pytest.approx(other["ssim"], abs=2e-4)
@@ -194,7 +200,7 @@ def test_iterations_are_those_that_each_image_took(
     monkeypatch.setattr("pnpilot.baselines.prdeep.EACH", 2)
     bench.methods, bench.images = ["prdeep", "hio"], 1
     bench.settings = [SETTING, PhaseRetrieval.setting(81)]
-    rows = bench.run(cells)
+    rows = rows_of(bench, cells)
     assert [row["iterations"] for row in rows] == [8, 20, 4, 20]
 
 
@@ -205,55 +211,51 @@ def test_the_papers_numbers_stand_beside_whole_sets_of_its_size(
         monkeypatch.setattr(BASELINES[name], "iterations", 1)
     whole = replace(bench, size=(128, 128))
     for own, paper in ((whole, 25.76), (replace(whole, images=1), None), (bench, None)):
-        assert [row["paper"] for row in own.run(cells)] == [paper, paper]
-    (other,) = replace(whole, methods=["hio"], settings=[PhaseRetrieval.setting(27, masks=3)]).run(cells)
+        assert [row["paper"] for row in rows_of(own, cells)] == [paper, paper]
+    (other,) = rows_of(replace(whole, methods=["hio"], settings=[PhaseRetrieval.setting(27, masks=3)]), cells)
     assert other["paper"] is None
 
 
 def test_all_methods_are_in_the_table_ours_last(monkeypatch: pytest.MonkeyPatch) -> None:
-    names = method_names("phase")
-    assert tuple(names) == PHASE_METHODS  # in the paper's order
-    assert choose_methods("phase", []) == (names, {})
+    names = method_names(PhaseRetrieval())
+    assert names == [*PhaseTable.order, "learned"]  # in the paper's order
+    assert choose_methods(PhaseRetrieval(), []) == (names, {})
     with pytest.raises(UnknownName, match="unknown method 'recpf'; known: hio-free, hio, "):
-        choose_methods("phase", ["hio", "recpf"])
+        choose_methods(PhaseRetrieval(), ["hio", "recpf"])
     with pytest.raises(UnknownName, match="unknown method 'hio'; known: zero-filled, "):
-        choose_methods("csmri", ["hio"])
+        choose_methods(CSMRI(), ["hio"])
     monkeypatch.setattr("pnpilot.baselines.base.find_spec", lambda _: None)
-    chosen, left_out = choose_methods("phase", [])
+    chosen, left_out = choose_methods(PhaseRetrieval(), [])
     assert set(left_out) == {"spar", "bm3d-prgamp"}
     assert chosen == [name for name in names if name not in left_out]
     with pytest.raises(BadInput, match="spar needs bm3d: pip install"):
-        choose_methods("phase", ["hio", "spar"])
-
-
-def test_tasks_without_an_order_have_ours_alone() -> None:
-    assert method_names("deblur") == ["learned"]
+        choose_methods(PhaseRetrieval(), ["hio", "spar"])
 
 
 # Pictures.
 
 
-def test_one_set_is_shown_in_the_first_the_middle_and_the_last_setting(bench: Comparison) -> None:
+def test_one_set_is_shown_in_the_first_the_middle_and_the_last_setting(bench: Comparison, cells: Cells) -> None:
     heard: list[str] = []
     bench.settings = [PhaseRetrieval.setting(alpha) for alpha in (5, 9, 27, 50, 81)]
-    examples = bench.examples(heard.append)
+    found = examples(bench, cells, heard.append)
     brightest = int(phantom(32, 24, 3).mean((1, 2, 3)).argmax())
-    assert [example.title for example in examples] == [f"{brightest}\nalpha={alpha}" for alpha in (5, 27, 81)]
-    assert len(heard) == bench.pictures == 3 * 2
-    assert list(examples[0].images) == CHEAP
-    assert all(image.shape == (32, 24) for example in examples for image in example.images.values())
+    assert [example.title for example in found] == [f"{brightest}\nalpha={alpha}" for alpha in (5, 27, 81)]
+    assert len(heard) == len(shown_settings(bench)) * 2 == 3 * 2
+    assert list(found[0].images) == CHEAP
+    assert all(image.shape == (1, 32, 24) for example in found for image in example.images.values())
 
 
 @pytest.mark.parametrize(("count", "shown"), [(1, 1), (2, 2), (3, 3)])
-def test_no_setting_is_shown_twice(count: int, shown: int, bench: Comparison) -> None:
+def test_no_setting_is_shown_twice(count: int, shown: int, bench: Comparison, cells: Cells) -> None:
     bench.settings = PhaseRetrieval().settings[:count]
-    assert len(bench.examples()) == shown == bench.pictures / 2
+    assert len(examples(bench, cells)) == shown == len(shown_settings(bench))
 
 
 def test_a_picture_shows_what_was_measured(bench: Comparison, cells: Cells) -> None:
     bench.seed, bench.draws, bench.methods = 3, 2, ["hio"]
-    bench.run(cells)
-    (example,) = bench.examples()
+    rows_of(bench, cells)
+    (example,) = examples(bench, cells)
     index = example.title.split("\n")[0]
     content = json.loads((cells.folder / "phase12_32x24_alpha=27_hio_seed=3_draw=0.json").read_text())
     assert example.captions["hio"] == f"{content['images'][index]['psnr']:.2f} dB"
@@ -270,11 +272,11 @@ def copied_policy(folder: Path) -> Path:
 
 
 def test_ours_may_have_another_policy_but_not_of_another_task(tmp_path: Path) -> None:
-    shipped = Method("learned", "phase", CPU)
-    given = Method("learned", "phase", CPU, copied_policy(tmp_path / "phase"))
+    shipped = Method("learned", PhaseRetrieval(), CPU)
+    given = Method("learned", PhaseRetrieval(), CPU, copied_policy(tmp_path / "phase"))
     assert given.made_with == shipped.made_with
     with pytest.raises(Incompatible, match=r"in .*csmri was trained for task 'csmri', not for 'phase'$"):
-        Method("learned", "phase", CPU, saved_policy(tmp_path / "csmri"))
+        Method("learned", PhaseRetrieval(), CPU, saved_policy(tmp_path / "csmri"))
 
 
 # The command line.
@@ -284,18 +286,18 @@ def test_the_command_writes_table_numbers_picture_and_cells(
     command: list[str | Path], tmp_path: Path, say: Callable[..., Said]
 ) -> None:
     out = tmp_path / "out"
-    said = say(*command, "--masks", "2", "--seeds", "2", "--seed", "1")
+    said = say(*command, "--draws", "2", "--seeds", "2", "--seed", "1")
     assert said.code == 0, said.err
     assert {path.name for path in out.iterdir()} == {"phase.md", "phase.json", "phase.png", "cells"}
-    assert len(list((out / "cells").iterdir())) == 2 * 4
+    assert len(list((out / "cells").glob("*.json"))) == 2 * 4
     content = json.loads((out / "phase.json").read_text())
-    assert content["command"].startswith("pnpilot bench phase --data ")
+    assert content["command"].startswith("pnpilot bench compare --task phase --data ")
     assert (content["seed"], content["seeds"], content["draws"]) == (1, 2, 2)
     assert [(entry["dataset"], entry["method"]) for entry in content["rows"]] == [("phase12", name) for name in CHEAP]
     assert {entry["count"] for entry in content["rows"]} == {3 * 4}
     report = (out / "phase.md").read_text()
     assert report.startswith(f"# Phase retrieval\n\n`{content['command']}`\n")
-    for kind, words in {"seeds": "seeds of noise", "draws": "draws of masks"}.items():
+    for kind, words in {"seeds": "seeds of noise", "draws": "draws of operators"}.items():
         table = report.split(f"### Largest less smallest mean PSNR of the {words}\n\n")[1].split("\n\n")[0]
         numbers = " | ".join(f"{entry['spread'][kind]:.2f}" for entry in content["rows"])
         assert table.splitlines()[-1] == f"| alpha=27 | {numbers} |"
@@ -316,19 +318,19 @@ def test_three_seeds_and_one_draw_are_the_default_and_one_size_is_both_sides(
     content = json.loads((tmp_path / "out" / "phase.json").read_text())
     assert (content["seeds"], content["draws"]) == (3, 1)
     assert {entry["count"] for entry in content["rows"]} == {9}
-    assert {path.name for path in (tmp_path / "out" / "cells").iterdir()} == {
+    assert {path.name for path in (tmp_path / "out" / "cells").glob("*.json")} == {
         f"phase12_48x48_alpha=27_{name}_seed={seed}_draw=0.json" for name in CHEAP for seed in range(3)
     }
     report = (tmp_path / "out" / "phase.md").read_text()
     assert "seeds of noise" in report
-    assert "draws of masks" not in report
+    assert "draws of operators" not in report
     assert not (tmp_path / "out" / "phase.png").exists()
 
 
 def test_the_command_goes_on_from_what_is_there(
     command: list[str | Path], say: Callable[..., Said], calls: list[tuple[str, int]]
 ) -> None:
-    few, more = ["--seeds", "1", "--no-figure"], ["--seeds", "1", "--no-figure", "--masks", "2", "--batch", "2"]
+    few, more = ["--seeds", "1", "--no-figure"], ["--seeds", "1", "--no-figure", "--draws", "2", "--batch", "2"]
     assert say(*command, *few, "--methods", "hio").code == 0
     assert sorted(calls) == [("hio", 3), ("hio-free", 3)]
     calls.clear()
@@ -357,8 +359,12 @@ def test_methods_that_cannot_run_are_left_out_aloud(
     data: Path, tmp_path: Path, say: Callable[..., Said], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("pnpilot.baselines.base.find_spec", lambda _: None)
-    monkeypatch.setattr(Comparison, "run", lambda bench, *_: [phase_row(name, 30.0) for name in bench.methods])
-    said = say("bench", "phase", "--data", data, "--out", tmp_path / "out", "--no-figure")
+
+    def pretended(bench: Comparison, _: Cells, results: Results, *__: Any) -> None:
+        results.rows.extend(phase_row(name, 30.0) for name in bench.methods)
+
+    monkeypatch.setattr(Comparison, "run", pretended)
+    said = say("bench", "compare", "--task", "phase", "--data", data, "--out", tmp_path / "out", "--no-figure")
     assert said.code == 0, said.err
     assert "left out: spar needs bm3d: pip install 'pnpilot[baselines]'" in said.err
     assert "spar" not in said.out
@@ -368,8 +374,8 @@ def test_methods_that_cannot_run_are_left_out_aloud(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--masks", "0"], "--masks"),
-        (["--masks", "two"], "--masks"),
+        (["--draws", "0"], "--draws"),
+        (["--draws", "two"], "--draws"),
         (["--seeds", "0"], "--seeds"),
         (["--methods", "hio,magic"], "unknown method 'magic'; known: hio-free, hio, "),
         (["--methods", "tv"], "unknown method 'tv'; known: hio-free, hio, "),

@@ -8,10 +8,25 @@ import pytest
 from rich.console import Console
 
 from pnpilot.baselines import BASELINES
-from pnpilot.benchmark.published import CSMRI_METHODS, PHASE_METHODS, printed, published_csmri
 from pnpilot.benchmark.report import markdown, marks, psnr_table, show
+from pnpilot.benchmark.tables import table_of
+from pnpilot.benchmark.tables.csmri import PUBLISHED_METHODS, CSMRITable
 from pnpilot.tasks.csmri import CSMRI
 from pnpilot.tasks.phase import PhaseRetrieval
+
+TABLES = {"csmri": table_of(CSMRI()), "phase": table_of(PhaseRetrieval())}
+
+
+def printed(task: str, dataset: str, setting: str, method: str) -> float | None:
+    return TABLES[task].paper(dataset, setting, method)
+
+
+def csmri_report(rows: list[dict[str, Any]], command: str = "pnpilot") -> str:
+    return markdown(TABLES["csmri"].title, rows, command, TABLES["csmri"].notes)
+
+
+def phase_report(rows: list[dict[str, Any]], command: str = "pnpilot") -> str:
+    return markdown(TABLES["phase"].title, rows, command, TABLES["phase"].notes)
 
 
 def row(method: str, psnr: float, *, dataset: str = "brain50", setting: str = "x4 sigma=10") -> dict[str, Any]:
@@ -47,13 +62,13 @@ def test_settings_and_sets_that_the_paper_does_not_have_stand_alone() -> None:
     mixed = psnr_table([row("recpf", 30.0, setting="x3 sigma=7"), row("recpf", 29.0)]).splitlines()
     assert mixed[2:] == ["| x3 sigma=7 | **30.00** |  |", "| x4 sigma=10 | **29.00** | **30.21** |"]
     for alone in (row("recpf", 30.0, dataset="mine"), row("tv", 30.0), {**row("recpf", 30.0), "paper": None}):
-        assert "†" not in markdown("CS-MRI", [alone], "pnpilot")
+        assert "†" not in csmri_report([alone])
 
 
 def test_the_report_has_every_score_and_the_right_caution() -> None:
     rows = [row(name, 30.0, dataset=dataset) for dataset in ("brain50", "medical4") for name in ("recpf", "learned")]
-    text = markdown("CS-MRI", rows, "pnpilot bench csmri --seed 1")
-    assert text.startswith("# CS-MRI\n\n`pnpilot bench csmri --seed 1`\n")
+    text = csmri_report(rows, "pnpilot bench compare --seed 1")
+    assert text.startswith("# CS-MRI\n\n`pnpilot bench compare --seed 1`\n")
     brain, medical = text.split("## brain50\n")[1].split("## medical4\n")
     for part in (brain, medical):
         assert [line for line in part.splitlines() if line.startswith("### ")] == [
@@ -74,12 +89,12 @@ def test_the_report_has_every_score_and_the_right_caution() -> None:
 
 def test_the_report_says_what_ran_where() -> None:
     rows = [row("recpf", 30.0), {**row("learned", 31.0), "device": "a GPU"}]
-    assert "### Seconds per image, recpf: CPU; learned: a GPU\n" in markdown("CS-MRI", rows, "pnpilot")
+    assert "### Seconds per image, recpf: CPU; learned: a GPU\n" in csmri_report(rows)
 
 
 def test_phase_retrieval_has_its_own_title_and_caution() -> None:
-    text = markdown("Phase retrieval", [phase_row("hio-free", 25.0), phase_row("learned", 33.0)], "pnpilot bench phase")
-    assert text.startswith("# Phase retrieval\n\n`pnpilot bench phase`\n")
+    text = phase_report([phase_row("hio-free", 25.0), phase_row("learned", 33.0)], "pnpilot bench compare")
+    assert text.startswith("# Phase retrieval\n\n`pnpilot bench compare`\n")
     assert "|  | hio-free | learned | hio-free † | learned † |" in text
     assert "| alpha=27 | *25.00* | **33.00** | *25.76* | **33.90** |" in text
     (caution,) = [line for line in text.splitlines() if line.startswith("†")]
@@ -93,17 +108,17 @@ def test_phase_retrieval_has_its_own_title_and_caution() -> None:
     [
         (None, None, []),
         (0.123, None, ["seeds of noise"]),
-        (None, 0.456, ["draws of masks"]),
-        (0.123, 0.456, ["seeds of noise", "draws of masks"]),
+        (None, 0.456, ["draws of operators"]),
+        (0.123, 0.456, ["seeds of noise", "draws of operators"]),
     ],
 )
 def test_spreads_are_told_where_there_are_several(seeds: float | None, draws: float | None, titles: list[str]) -> None:
-    text = markdown("Phase retrieval", [phase_row("hio", 25.0, seeds, draws), phase_row("wf", 24.0)], "pnpilot")
+    text = phase_report([phase_row("hio", 25.0, seeds, draws), phase_row("wf", 24.0)])
     sections = [line for line in text.splitlines() if line.startswith("### ")]
     assert [line for line in sections if "smallest" in line] == [
         f"### Largest less smallest mean PSNR of the {title}" for title in titles
     ]
-    for title, value in (("seeds of noise", "0.12"), ("draws of masks", "0.46")):
+    for title, value in (("seeds of noise", "0.12"), ("draws of operators", "0.46")):
         if title in titles:
             table = text.split(f"{title}\n\n")[1].split("\n\n")[0]
             assert table == f"|  | hio | wf |\n| --- | --- | --- |\n| alpha=27 | {value} |  |"
@@ -136,7 +151,7 @@ def test_lines_on_the_screen_have_the_papers_number() -> None:
     ],
 )
 def test_published_numbers(dataset: str, setting: str, method: str, value: float | None) -> None:
-    assert published_csmri(dataset, setting, method) == value
+    assert printed("csmri", dataset, setting, method) == value
 
 
 @pytest.mark.parametrize(
@@ -162,18 +177,19 @@ def test_published_numbers_of_phase_retrieval(setting: str, method: str, value: 
 
 def test_the_paper_has_every_method_for_phase_retrieval_and_falls_with_noise() -> None:
     others = {name for name in BASELINES if "phase" in BASELINES[name].serves}
-    assert set(PHASE_METHODS) == others | {"learned"}
-    for method in PHASE_METHODS:
+    methods = TABLES["phase"].published["phase12"]["alpha=9"]
+    assert set(methods) == others | {"learned"}
+    for method in methods:
         numbers = [printed("phase", "phase12", setting.label, method) or 0.0 for setting in PhaseRetrieval().settings]
         assert numbers == sorted(numbers, reverse=True)
         assert numbers[-1] > 10
 
 
 def test_the_paper_has_every_setting_and_falls_with_noise_and_acceleration() -> None:
-    for dataset in CSMRI.datasets:
-        for method in CSMRI_METHODS:
+    for dataset in CSMRITable.datasets:
+        for method in PUBLISHED_METHODS:
             table = {
-                (setting["acceleration"], setting["sigma"]): published_csmri(dataset, setting.label, method) or 0.0
+                (setting["acceleration"], setting["sigma"]): printed("csmri", dataset, setting.label, method) or 0.0
                 for setting in CSMRI().settings
             }
             for factor in (2, 4, 8):

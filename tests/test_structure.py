@@ -10,36 +10,28 @@ from typing import Any
 import pytest
 
 import pnpilot
-from pnpilot.baselines import BASELINES
-from pnpilot.denoisers import DENOISERS
-from pnpilot.policies import POLICIES
 from pnpilot.registry import Registry
-from pnpilot.solvers import SOLVERS
-from pnpilot.tasks import TASKS
+from pnpilot.rooms import rooms
 
 ROOT = Path(pnpilot.__file__).parent
-ROOMS: dict[str, Registry[Any]] = {
-    "tasks": TASKS,
-    "solvers": SOLVERS,
-    "denoisers": DENOISERS,
-    "policies": POLICIES,
-    "baselines": BASELINES,
-}
+ROOMS: dict[str, Registry[Any]] = rooms()
 LOWER_FIRST = [
-    {"errors", "registry", "types", "io", "metrics"},
-    {"denoisers", "weights"},
-    {"problem"},
-    {"tasks", "solvers"},
-    {"transition", "trace"},
+    {"errors", "plugins"},
+    {"registry", "types", "io", "metrics", "devices"},
+    {"denoisers", "weights", "physics"},
+    {"problems", "tasks"},
+    {"solvers", "prior", "simulation"},
+    {"transition", "trace", "step"},
     {"policies"},
     {"reconstruct"},
     {"safety"},
     {"model", "baselines"},
+    {"rooms"},
     {"benchmark", "plots"},
     {"training", "demo"},
     {"cli"},
 ]
-DEEPINV_MAY_BE_IMPORTED_IN = {"tasks", "baselines", "model", "demo", "benchmark"}
+DEEPINV_MAY_BE_IMPORTED_IN = {"physics", "problems", "tasks", "baselines", "model", "demo", "benchmark"}
 
 
 def level(part: str) -> int:

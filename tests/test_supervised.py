@@ -1,7 +1,8 @@
-"""The loop that all networks with a loss share, on a line to learn."""
+"""Networks with a loss, and the loop that trains them, on a line to learn."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -10,28 +11,34 @@ from torch import Tensor, nn
 
 from pnpilot.denoisers.base import freeze
 from pnpilot.errors import BadInput
-from pnpilot.training.progress import ProgressLine
+from pnpilot.training.arguments import UnrolledArgs
+from pnpilot.training.session import Session, session
 from pnpilot.training.supervised import Supervised, follow
-from pnpilot.training.train_unrolled import UnrolledArgs
 from tests.contracts import assert_close
+
+STEPS = 59
+"""In a minute of sixty looks at the clock, the last of which says that it is over."""
 
 
 class Toy:
     """A line to learn, and what random numbers it was shown."""
 
+    run: Session
+
     def __init__(self, out: Path, *, stop_at: int | None = None, seed: int = 0, minutes: float = 1.0) -> None:
         torch.manual_seed(seed)
         self.generator = torch.Generator().manual_seed(3)
-        args = UnrolledArgs("toy", "", minutes=minutes, seed=seed, learning_rate=0.2, warmup=1)
-        self.run = Supervised(nn.Linear(1, 1), args, out, self.generator)
-        self.stop_at, self.shown, self.losses, self.said = stop_at, [], [], []  # type: ignore[var-annotated]
+        self.out, self.stop_at = out, stop_at
+        self.args = UnrolledArgs("toy", "", minutes=minutes, seed=seed, batch=16, learning_rate=0.2, warmup=1)
+        self.trainee = Supervised(nn.Linear(1, 1), self.args, self.generator, self.loss, self.examine)
+        self.shown, self.losses, self.said = list[float](), list[float](), list[nn.Module]()
 
     def loss(self) -> Tensor:
         if len(self.shown) == self.stop_at:
             raise KeyboardInterrupt
         x = torch.rand(16, 1, generator=self.generator)
         self.shown.append(x[0].item())
-        loss = (self.run.network(x) - 3 * x + 1).square().mean()
+        loss = (self.trainee.network(x) - 3 * x + 1).square().mean()
         self.losses.append(loss.item())
         return loss
 
@@ -40,19 +47,21 @@ class Toy:
         return ""
 
     def go(self, save_every: float = 60.0) -> Toy:
-        with ProgressLine("toy", quiet=True) as line:
-            self.run.run(line, self.loss, self.examine, save_every)
+        parts, identity = self.trainee.parts, asdict(self.args)
+        with session("toy", self.out, parts, identity, device=torch.device("cpu"), save_every=save_every) as self.run:
+            self.run.run(self.trainee)
         return self
 
 
 @pytest.mark.usefixtures("looks")
 def test_it_spends_its_budget_and_learns(tmp_path: Path) -> None:
     toy = Toy(tmp_path).go()
-    assert toy.run.step == len(toy.losses) == 30  # two looks at the clock a step
+    assert toy.run.steps == len(toy.losses) == STEPS
     assert toy.losses[-1] < 0.3 * toy.losses[0]
     assert (tmp_path / "checkpoint.safetensors").is_file()
     assert not toy.said
-    assert Toy(tmp_path).go().run.step == 30  # nothing is left to do
+    again = Toy(tmp_path).go()
+    assert again.run.steps == STEPS and not again.shown  # nothing is left to do
 
 
 @pytest.mark.usefixtures("looks")
@@ -63,12 +72,10 @@ def test_a_stopped_run_goes_on_from_the_saved_step(tmp_path: Path) -> None:
     first = Toy(tmp_path / "parts", stop_at=5)
     with pytest.raises(KeyboardInterrupt):
         first.go()
-    assert first.run.step == 5
-    second = Toy(tmp_path / "parts")
-    assert second.run.step == 0
-    second.go()
-    assert second.run.step == 5 + len(second.shown) == 29  # what was begun when it stopped took its time
-    assert first.shown + second.shown == whole.shown[:29]
+    assert first.run.steps == 5
+    second = Toy(tmp_path / "parts").go()
+    assert second.run.steps == 5 + len(second.shown) == STEPS - 1  # what was begun when it stopped took its time
+    assert first.shown + second.shown == whole.shown[:-1]
     assert second.losses[0] == pytest.approx(whole.losses[5])  # weights, and where the optimiser was
     assert second.losses[1] == pytest.approx(whole.losses[6], rel=0.05)
     for other in (Toy(tmp_path / "parts", seed=1), Toy(tmp_path / "parts", minutes=2.0)):
@@ -77,19 +84,21 @@ def test_a_stopped_run_goes_on_from_the_saved_step(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("looks")
-def test_the_average_is_examined_and_follows(tmp_path: Path) -> None:
+def test_the_average_is_examined_and_follows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pnpilot.training.session.EXAM_SHARE", 1e9)  # as often as it may
     toy = Toy(tmp_path)
-    start = toy.run.network.weight.clone()
-    toy.run._update(toy.loss)
-    assert_close(toy.run.average.weight, start.lerp(toy.run.network.weight, 0.9))
-    before, after = toy.run.average.weight.clone(), toy.run._update(toy.loss)
-    assert not after.requires_grad
-    assert_close(toy.run.average.weight, before.lerp(toy.run.network.weight, 1 - 2 / 11))
+    trainee = toy.trainee
+    start = trainee.network.weight.clone()
+    trainee.step(0.1, 0)
+    assert_close(trainee.average.weight, start.lerp(trainee.network.weight, 0.9))
+    before = trainee.average.weight.clone()
+    trainee.step(0.1, 1)
+    assert_close(trainee.average.weight, before.lerp(trainee.network.weight, 1 - 2 / 11))
     toy.go(save_every=-1)
     assert len(toy.said) == len(toy.shown) - 2
-    assert all(network is toy.run.average for network in toy.said)
-    assert not toy.run.average.weight.requires_grad
-    assert (toy.run.average.weight - toy.run.network.weight).abs() < 0.5 * (start - toy.run.network.weight).abs()
+    assert all(network is trainee.average for network in toy.said)
+    assert not trainee.average.weight.requires_grad
+    assert (trainee.average.weight - trainee.network.weight).abs() < 0.5 * (start - trainee.network.weight).abs()
 
 
 def test_statistics_are_averaged_and_counters_copied() -> None:

@@ -22,13 +22,15 @@ from pnpilot.baselines.admm_net import ADMMNet, ADMMNetwork
 from pnpilot.baselines.dolphin import DOLPHIn
 from pnpilot.baselines.recpf import RecPF
 from pnpilot.metrics import psnr
-from pnpilot.problem import Hints
-from pnpilot.tasks import open_problem
-from pnpilot.tasks.csmri import CSMRI, MaskedFourier
+from pnpilot.problems import Hints, open_problem
+from pnpilot.problems.masked_fourier import MaskedFourier
+from pnpilot.tasks.csmri import CSMRI
 from pnpilot.tasks.phase import PhaseRetrieval
 from pnpilot.training import search_constants as searching
-from pnpilot.training.search_constants import SearchArgs, search_constants
-from pnpilot.training.train_unrolled import Exam, Simulator, UnrolledArgs, train_unrolled
+from pnpilot.training.arguments import SearchArgs, UnrolledArgs
+from pnpilot.training.mri_exam import Exam, Simulator
+from pnpilot.training.search_constants import search_constants
+from pnpilot.training.train_unrolled import train_unrolled
 from tests.conftest import block_pictures, phantom
 from tests.contracts import assert_close
 from tests.test_comparison import Said, speaker
@@ -70,28 +72,30 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ADMMNet, "network_class", Small)
 
 
-@pytest.mark.usefixtures("small")
+@pytest.mark.usefixtures("small", "looks")
 def test_a_network_is_trained_and_its_weights_load(images: Path, tmp_path: Path, say: Callable[..., Said]) -> None:
     command = ["train", "baseline", "admm-net", "--smoke", "--data", images, "--out", tmp_path / "out"]
-    said = say(*command, "--minutes", "0.02")
+    said = say(*command, "--minutes", "0.1")
     assert said.code == 0, said.err
     assert f"weights in {tmp_path / 'out' / 'admm-net.safetensors'}" in said.err
     card = json.loads((tmp_path / "out" / "admm-net.json").read_text())
-    assert card["command"] == "pnpilot train baseline admm-net --data DIR --minutes 0.02 --seed 0"
+    told = "--size 32 --batch 2 --held-out 2 --fewest 1"
+    assert card["command"] == f"pnpilot train baseline admm-net --data DIR --minutes 0.1 --seed 0 {told}"
+    assert (card["arguments"]["batch"], card["arguments"]["learning_rate"]) == (2, ADMMNet.rate)
     assert card["arguments"]["data"] == "images"
     assert (card["images"], card["device"]) == (4, "CPU")
-    assert card["steps"] > 0
+    assert card["steps"] == 5
     assert list(card["held_out"]) == LABELS
     assert ADMMNet(weights=tmp_path / "out").made_with() == card["sha256"]
 
-    again = say(*command, "--minutes", "0.02")  # the budget is spent
+    again = say(*command, "--minutes", "0.1")  # the budget is spent
     assert again.code == 0, again.err
     assert f"resumed at step {card['steps']}" in again.err
     assert json.loads((tmp_path / "out" / "admm-net.json").read_text())["sha256"] == card["sha256"]
-    assert "other settings" in refused(say(*command, "--minutes", "0.02", "--seed", "1"))
+    assert "other settings" in refused(say(*command, "--minutes", "0.1", "--seed", "1"))
 
 
-@pytest.mark.usefixtures("small")
+@pytest.mark.usefixtures("small", "looks")
 def test_ctrl_c_keeps_what_was_trained(
     images: Path, tmp_path: Path, say: Callable[..., Said], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -106,8 +110,7 @@ def test_ctrl_c_keeps_what_was_trained(
     monkeypatch.setattr(ADMMNetwork, "loss", stopping)
     said = say("train", "baseline", "admm-net", "--smoke", "--data", images, "--out", tmp_path / "out")
     assert said.code == 130
-    assert "stopped at step 2" in said.err
-    assert "pnpilot: stopped; the same command goes on from what is finished" in said.err
+    assert "stopped at step 2; the same command goes on from" in said.err
     assert calls[0] == (2, 1, 32, 32)
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"checkpoint.safetensors"}
 
@@ -135,7 +138,7 @@ def test_constants_are_searched_once_per_setting(
     assert said.code == 0, said.err
     assert len(solved) == 9 * 4
     table = json.loads((tmp_path / "out" / "recpf.json").read_text())
-    assert table["command"] == "pnpilot train baseline recpf --data DIR --images 1 --seed 0"
+    assert table["command"] == "pnpilot train baseline recpf --data DIR --images 1 --seed 0 --size 32 --refinements 0"
     assert table["arguments"]["data"] == "images"
     assert list(table["settings"]) == LABELS
     for setting in CSMRI().settings:
@@ -168,7 +171,7 @@ def test_constants_for_another_task_are_searched_in_its_settings(
     said = say(*command)
     assert said.code == 0, said.err
     table = json.loads((tmp_path / "out" / "dolphin.json").read_text())
-    assert table["command"] == "pnpilot train baseline dolphin --data DIR --images 1 --seed 0"
+    assert table["command"] == "pnpilot train baseline dolphin --data DIR --images 1 --seed 0 --size 32 --refinements 0"
     assert list(table["settings"]) == [setting.label for setting in PhaseRetrieval().settings]
     for setting in PhaseRetrieval().settings:
         own = table["settings"][setting.label]
@@ -383,8 +386,8 @@ def test_a_network_that_was_stopped_goes_on(images: Path, tmp_path: Path, monkey
         return steps[-1]
 
     monkeypatch.setattr(ADMMNetwork, "loss", stopping)
-    args = UnrolledArgs("admm-net", str(images), minutes=0.5, batch=2, size=32, held_out=2)
+    args = UnrolledArgs("admm-net", str(images), minutes=0.25, batch=2, size=32, held_out=2)
     with pytest.raises(KeyboardInterrupt):
         train_unrolled(args, tmp_path / "out", device=CPU)
     card = train_unrolled(args, tmp_path / "out", device=CPU)
-    assert card["steps"] == len(steps) - 1 == 14
+    assert card["steps"] == len(steps) - 1 == 13

@@ -18,13 +18,13 @@ from pnpilot.denoisers.compact import Compact
 from pnpilot.denoisers.memnet import MemNet
 from pnpilot.errors import BadInput, BadWeights
 from pnpilot.metrics import psnr
-from pnpilot.training import supervised
 from pnpilot.training import train_denoiser as module
+from pnpilot.training.arguments import DenoiserArgs
 from pnpilot.training.checkpoint import load_checkpoint, save_checkpoint
 from pnpilot.training.clock import Clock, cosine
 from pnpilot.training.patches import PatchSource
 from pnpilot.training.supervised import Supervised
-from pnpilot.training.train_denoiser import DenoiserArgs, train_denoiser
+from pnpilot.training.train_denoiser import train_denoiser
 from pnpilot.weights import has_weights, load_weights, save_weights
 from tests.conftest import block_pictures, phantom
 
@@ -40,17 +40,6 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(DENOISERS._entries, "compact", lambda: Compact((16, 24), 1))
 
 
-class StepClock(Clock):
-    """Time passes by the look: the same number of steps on any machine."""
-
-    reads = 0
-
-    @property
-    def share(self) -> float:
-        type(self).reads += 1
-        return min(1.0, self.reads / 600)
-
-
 def arguments(images: Path, minutes: float) -> DenoiserArgs:
     return DenoiserArgs(
         "compact", str(images), minutes=minutes, batch=8, patch=32, warmup=5, held_out=1, learning_rate=2e-3
@@ -60,70 +49,70 @@ def arguments(images: Path, minutes: float) -> DenoiserArgs:
 CPU = torch.device("cpu")
 
 
-@pytest.mark.usefixtures("small")
-def test_it_learns_and_ships_what_it_learnt(images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(supervised, "Clock", StepClock)
+def interrupted(monkeypatch: pytest.MonkeyPatch, at: int) -> list[int]:
+    """Ctrl-C in the step of that number; the list has an entry for every step that was begun."""
+    real, calls = Supervised.step, list[int]()
+
+    def step(self: Supervised[Any], share: float, done: int) -> None:
+        calls.append(done)
+        if len(calls) == at:
+            raise KeyboardInterrupt
+        real(self, share, done)
+
+    monkeypatch.setattr(Supervised, "step", step)
+    return calls
+
+
+@pytest.mark.usefixtures("small", "looks")
+def test_it_learns_and_ships_what_it_learnt(images: Path, tmp_path: Path) -> None:
     test = tmp_path / "test"
     test.mkdir()
     (test / "tiny").symlink_to(images)
-    card = train_denoiser(arguments(images, 1), tmp_path / "out", device=CPU, test=test)
+    card = train_denoiser(arguments(images, 5), tmp_path / "out", device=CPU, test=test)
     denoiser = Compact((16, 24), 1)
     load_weights(denoiser, "compact", tmp_path / "out")
     truth = phantom(32, 32)
     noisy = truth + 50 / 255 * torch.randn(truth.shape)
     assert (psnr(freeze(denoiser)(noisy, 50 / 255), truth) > psnr(noisy, truth) + 5).all()
     assert card["psnr"]["tiny"]["sigma=50"] > 18
-    assert 290 <= card["steps"] <= 300  # each progress line looks at the clock once more
-    assert " --minutes 1 --batch 8 --seed 0" in card["command"]
+    assert card["steps"] == 299
+    assert card["command"] == (
+        "pnpilot train denoiser compact --data DIR --minutes 5 --seed 0 --batch 8 --patch 32 --learning-rate 0.002 "
+        "--warmup 5 --held-out 1"
+    )
     assert json.loads((tmp_path / "out" / "compact.json").read_text())["arguments"]["seed"] == 0
 
 
-@pytest.mark.usefixtures("small")
+@pytest.mark.usefixtures("small", "looks")
 def test_a_stopped_run_goes_on(images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real_update, calls = Supervised._update, []
-
-    def interrupted(*args: object) -> torch.Tensor:
-        calls.append(1)
-        if len(calls) == 4:
-            raise KeyboardInterrupt
-        return real_update(*args)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(Supervised, "_update", interrupted)
+    calls = interrupted(monkeypatch, 4)
     with pytest.raises(KeyboardInterrupt):
-        train_denoiser(arguments(images, 0.05), tmp_path / "out", device=CPU)
+        train_denoiser(arguments(images, 0.25), tmp_path / "out", device=CPU)
     assert (tmp_path / "out" / "checkpoint.safetensors").is_file()
     assert not has_weights("compact", tmp_path / "out")
-    card = train_denoiser(arguments(images, 0.05), tmp_path / "out", device=CPU)
+    card = train_denoiser(arguments(images, 0.25), tmp_path / "out", device=CPU)
     assert card["steps"] == len(calls) - 1
     with pytest.raises(BadInput, match="other settings"):
-        train_denoiser(arguments(images, 0.06), tmp_path / "out", device=CPU)
+        train_denoiser(arguments(images, 0.3), tmp_path / "out", device=CPU)
     with pytest.raises(BadInput, match="other settings"):
-        train_denoiser(replace(arguments(images, 0.05), name="unet"), tmp_path / "out", device=CPU)
+        train_denoiser(replace(arguments(images, 0.25), name="unet"), tmp_path / "out", device=CPU)
 
 
+@pytest.mark.usefixtures("looks")
 def test_normalisation_is_saved_with_its_statistics(
     images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In a run that is stopped and goes on: the statistics belong to the average, the counter to all steps."""
     averages: list[Denoiser] = []
-    real_update, calls = Supervised._update, []
-
-    def interrupted(*args: object) -> torch.Tensor:
-        calls.append(1)
-        if len(calls) == 4:
-            raise KeyboardInterrupt
-        return real_update(*args)  # type: ignore[arg-type]
+    calls = interrupted(monkeypatch, 4)
 
     def watched(network: Denoiser, *others: Any) -> Path:
         averages.append(network)
         return save_weights(network, *others)
 
     monkeypatch.setitem(DENOISERS._entries, "memnet", lambda: MemNet(2, 2, 8))
-    monkeypatch.setattr(supervised, "Clock", StepClock)
-    monkeypatch.setattr(StepClock, "reads", 540)
-    monkeypatch.setattr(Supervised, "_update", interrupted)
     monkeypatch.setattr(module, "save_weights", watched)
-    args = replace(arguments(images, 1), name="memnet")
+    args = replace(arguments(images, 0.5), name="memnet")
     with pytest.raises(KeyboardInterrupt):
         train_denoiser(args, tmp_path / "out", device=CPU)
     card = train_denoiser(args, tmp_path / "out", device=CPU)
@@ -160,17 +149,22 @@ def test_the_card_says_what_share_of_the_gpu_a_run_had(images: Path, monkeypatch
 
 
 @pytest.mark.parametrize("name", ["compact", "dncnn", "memnet", "unet"])
-def test_the_networks_learn_to_denoise_one_batch(name: str, images: Path, tmp_path: Path) -> None:
+def test_the_networks_learn_to_denoise_one_batch(name: str, images: Path) -> None:
     """The real architectures, on one fixed batch: the loss falls below that of doing nothing."""
     torch.manual_seed(0)
     denoiser = DENOISERS[name]()
     args = DenoiserArgs(name, str(images), batch=2, patch=32, learning_rate=1e-3, warmup=1)
-    run = Supervised(denoiser, args, tmp_path, torch.Generator())
     source = PatchSource([np.asarray(Image.open(path)) for path in sorted(images.iterdir())], args.patch, CPU)
-    losses = [
-        run._update(lambda: module._loss(denoiser, source, torch.Generator().manual_seed(1), args)).item()
-        for _ in range(8)
-    ]
+    losses = []
+
+    def loss() -> torch.Tensor:
+        found = module._loss(denoiser, source, torch.Generator().manual_seed(1), args)
+        losses.append(found.item())
+        return found
+
+    run = Supervised(denoiser, args, torch.Generator(), loss, str)
+    for done in range(8):
+        run.step(0.0, done)
     assert losses[-1] < 0.9 * losses[0]
 
 

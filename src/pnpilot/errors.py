@@ -11,6 +11,10 @@ class BadInput(PnPilotError, ValueError):
     """A measurement, mask, image or number that cannot be used."""
 
 
+class CannotWrite(BadInput):
+    """A file or folder that cannot be written: no room, no permission, no such place."""
+
+
 def first_line(error: BaseException) -> str:
     """What an error says, in one line; its kind if it says nothing."""
     return (str(error).splitlines() or [type(error).__name__])[0]
@@ -32,3 +36,7 @@ class Incompatible(PnPilotError, TypeError):
 
 class BadWeights(PnPilotError):
     """A weight file that is missing, unreadable or not the one its card describes."""
+
+
+class Terminated(KeyboardInterrupt):
+    """The system asked the process to end (SIGTERM): whatever handles Ctrl-C handles this too."""

@@ -1,4 +1,7 @@
-"""The project's one PSNR and one SSIM: images in [0, 1], estimate clamped, one value per image."""
+"""The project's one PSNR and one SSIM: images (B, C, H, W) in [0, 1], estimate clamped, one value per image.
+
+Of complex images the real part counts.
+"""
 
 from __future__ import annotations
 
@@ -8,19 +11,23 @@ from torch.nn import functional as F
 
 from .errors import require
 
+WINDOW = 11
+
 
 def psnr(estimate: Tensor, truth: Tensor) -> Tensor:
-    """Peak signal-to-noise ratio in dB with peak 1, per image (B,); differentiable."""
+    """Peak signal-to-noise ratio in dB with peak 1, over all channels, per image (B,); differentiable."""
     _check_shapes(estimate, truth)
     error = (_image(estimate) - _image(truth, clamp=False)).square().flatten(1).mean(1)
     return -10 * torch.log10(error.clamp_min(1e-12))
 
 
 def ssim(estimate: Tensor, truth: Tensor) -> Tensor:
-    """Structural similarity with the original 11-tap Gaussian window of width 1.5, per image (B,)."""
+    """Structural similarity with the original Gaussian window, 11 pixels of width 1.5: the mean over channels (B,)."""
     _check_shapes(estimate, truth)
-    x, y = _image(estimate).mean(1, keepdim=True), _image(truth, clamp=False).mean(1, keepdim=True)
-    taps = torch.exp(-((torch.arange(11, device=x.device, dtype=x.dtype) - 5) ** 2) / (2 * 1.5**2))
+    size = tuple(estimate.shape[-2:])
+    require(min(size) >= WINDOW, f"SSIM needs images of at least {WINDOW} × {WINDOW} pixels, got {size[0]} × {size[1]}")
+    x, y = (image.reshape(-1, 1, *size) for image in (_image(estimate), _image(truth, clamp=False)))
+    taps = torch.exp(-((torch.arange(WINDOW, device=x.device, dtype=x.dtype) - WINDOW // 2) ** 2) / (2 * 1.5**2))
     window = torch.outer(taps, taps)[None, None] / taps.sum() ** 2
 
     def local_mean(image: Tensor) -> Tensor:
@@ -32,12 +39,13 @@ def ssim(estimate: Tensor, truth: Tensor) -> Tensor:
     c1, c2 = 0.01**2, 0.03**2
     score = (2 * mean_x * mean_y + c1) * (2 * covariance + c2)
     score = score / ((mean_x**2 + mean_y**2 + c1) * (var_x + var_y + c2))
-    return score.flatten(1).mean(1)
+    return score.reshape(len(estimate), -1).mean(1)
 
 
 def _check_shapes(estimate: Tensor, truth: Tensor) -> None:
     sizes = f"{tuple(estimate.shape)} and {tuple(truth.shape)}"
     require(estimate.shape == truth.shape, f"images of one shape are compared, got {sizes}")
+    require(estimate.ndim == 4, f"images are (batch, channel, height, width), got {tuple(estimate.shape)}")
 
 
 def _image(x: Tensor, *, clamp: bool = True) -> Tensor:

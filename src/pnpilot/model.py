@@ -18,13 +18,11 @@ from .denoisers.deepinv import DeepinvDenoiser
 from .errors import BadInput, Incompatible, first_line
 from .policies import Policy, build_policy
 from .policies.learned import Learned
-from .problem import Hints, Problem
+from .problems import Hints, Problem, open_problem
 from .reconstruct import check_fit, rollout
-from .safety import Watch, repaired
+from .safety import SAFE, Monitor, repaired
 from .solvers import Solver, build_solver
-from .tasks import open_problem
-from .trace import Trace
-from .types import Step
+from .step import Step
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,6 +61,8 @@ class PnPilot(Reconstructor):
             raise BadInput(f"the denoiser must be a name or a module, got a {type(denoiser).__name__}")
         if not isinstance(solver, str) or not isinstance(policy, str | Policy):
             raise BadInput("the solver must be a name, and the policy a name or a Policy object")
+        if not (weights is None or isinstance(weights, str | Path)):
+            raise BadInput(f"weights must name a folder, got {weights!r}")
         if isinstance(denoiser, str):
             denoiser = build_denoiser(denoiser, weights=weights)
         self.denoiser = denoiser if isinstance(denoiser, Denoiser) else DeepinvDenoiser(denoiser)
@@ -71,8 +71,8 @@ class PnPilot(Reconstructor):
         self.solver = solver
         if isinstance(policy, Policy) and solver not in ("auto", policy.solver.name):
             raise Incompatible(f"the policy was made for the solver {policy.solver.name!r}, not for {solver!r}")
-        if isinstance(policy, Learned) and (objection := policy.objection(self.denoiser)):
-            raise Incompatible(objection)
+        if isinstance(policy, Learned) and (mismatch := policy.mismatch(self.denoiser)):
+            raise Incompatible(mismatch)
         self.network = policy.network if isinstance(policy, Policy) else None  # so that it moves with the model
         self._plan_for(frozenset({"prox", "grad", "linear"}))  # unknown names fail here, not at the first image
         try:
@@ -95,6 +95,8 @@ class PnPilot(Reconstructor):
         Other options are those of the class: the device, hints about the images, and the weights of the denoiser if
         the policy was trained with other ones than the shipped.
         """
+        if not isinstance(name, str | Path) or not isinstance(solver, str):
+            raise BadInput(f"from_pretrained takes the name of a task or a folder, and of a solver, got {name!r}")
         policy = Learned.find(name, solver)
         return cls(policy.denoiser if denoiser is None else denoiser, policy=policy, **options)
 
@@ -106,42 +108,43 @@ class PnPilot(Reconstructor):
 
     @torch.no_grad()
     def steps(self, y: Tensor, physics: Physics) -> Iterator[Step]:
-        """Every decision as it is taken, with the image so far in the layout of the physics.
+        """Every decision as it is taken, with the image so far.
 
-        The last image is the one that calling the model gives; those before it are as the solver has them. Of images
-        that diverged, only that last image is from the run that took over.
+        The last image is the one that calling the model gives. Of images that diverged, only that last image is from
+        the run that took over. Warnings are in the last step; nothing is printed.
         """
-        for step, _, messages in self._run(y, physics):
-            _warn(messages)
+        problem, solver, policy, notes = self._plan(y, physics)
+        monitor = Monitor(problem, policy)
+        for step in rollout(problem, solver, self.denoiser, policy):
+            monitor.look(step)
+            if step.last:
+                image, more = repaired(step, monitor, self.denoiser)
+                step = dataclasses.replace(step, image=problem.export(image), warnings=(*notes, *more))
             yield step
 
-    @torch.no_grad()
     def reconstruct(self, y: Tensor, physics: Physics) -> Reconstruction:
         """The image with its trace and warnings."""
-        *_, (step, trace, messages) = self._run(y, physics)
-        return Reconstruction(step.image, trace.records(), messages)
+        *_, step = self.steps(y, physics)
+        return Reconstruction(step.image, step.trace, list(step.warnings))
 
-    def _run(self, y: Tensor, physics: Physics) -> Iterator[tuple[Step, Trace, list[str]]]:
-        problem, solver, policy = self._plan(y, physics)
-        trace, watch = Trace(solver, policy.name), Watch(problem)
-        for t, step in enumerate(rollout(problem, solver, self.denoiser, policy)):
-            trace.add(step)
-            last = t + 1 == policy.decisions or (policy.stops and not bool(step.active.any()))
-            if policy.stops or last:
-                watch.look(step)
-            image, messages = step.image, list[str]()
-            if last:
-                image, messages = repaired(image, watch, solver, self.denoiser, policy, trace)
-            yield dataclasses.replace(step, image=problem.export(image)), trace, messages
-
-    def _plan(self, y: Tensor, physics: Physics) -> tuple[Problem, Solver, Policy]:
+    def _plan(self, y: Tensor, physics: Physics) -> tuple[Problem, Solver, Policy, list[str]]:
         device = next((parameter.device for parameter in self.denoiser.parameters()), None)
         if device is not None and isinstance(y, Tensor) and y.device != device:
             raise BadInput(f"the data are on {y.device}, the model on {device}: move one with .to()")
-        problem = open_problem(y, physics, self.hints)
+        problem, notes = open_problem(y, physics, self.hints), []
+        if isinstance(y, Tensor) and y.requires_grad:
+            notes.append("the data require gradients, and reconstruction passes none on: use y.detach() to say so")
         solver, policy = self._plan_for(problem.offers)
+        if isinstance(policy, Learned) and not policy.knows(problem):
+            name = "policy" if self.policy is policy else f"policy {self.policy!r}"
+            solver = build_solver("auto", problem.offers)
+            notes.append(
+                f"the {name} was trained for {' or '.join(policy.physics)}, not for {type(physics).__name__}: "
+                f"{SAFE!r} with the solver {solver.name!r} is used instead"
+            )
+            policy = build_policy(SAFE, solver)
         check_fit(problem, solver)
-        return problem, solver, policy
+        return problem, solver, policy, notes
 
     def _plan_for(self, offers: frozenset[str]) -> tuple[Solver, Policy]:
         if isinstance(self.policy, Policy):

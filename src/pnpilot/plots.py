@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
-    from .benchmark.comparison import Example
+    from .benchmark.examples import Example
     from .benchmark.strength import Strength
 
 ERROR_RANGE = 0.15
@@ -75,23 +75,26 @@ def compare_crops(path: str | Path, examples: Sequence[Example]) -> None:
     for index, example in enumerate(examples):
         top, bottom = axes[2 * index], axes[2 * index + 1]
         rows, across = example.crop
-        _grey(top[0], example.truth)
+        middle = (..., rows, across)
+        _draw(top[0], example.truth)
         box = (across.start, rows.start), across.stop - across.start, rows.stop - rows.start
         top[0].add_patch(Rectangle(*box, fill=False, edgecolor="yellow", linewidth=1.2))
         top[0].set_title(example.title, fontsize=8)
-        _grey(top[1], example.truth[example.crop])
+        _draw(top[1], example.truth[middle])
         top[1].set_title("truth", fontsize=8)
         for column, (name, image) in enumerate(example.images.items(), 2):
-            _grey(top[column], image[example.crop])
+            _draw(top[column], image[middle])
             top[column].set_title(f"{name}\n{example.captions[name]}", fontsize=8)
-            error = (image.clamp(0, 1) - example.truth)[example.crop].abs()
+            error = (image.clamp(0, 1) - example.truth)[middle].abs().mean(0)  # over the colours, where there are any
             bottom[column].imshow(error.numpy(), cmap="magma", vmin=0, vmax=ERROR_RANGE, interpolation="nearest")
         bottom[1].text(0.5, 0.5, f"absolute error\n0 to {ERROR_RANGE}", ha="center", va="center", fontsize=8)
     _save(figure, path)
 
 
-def _grey(axis: Axes, image: Tensor) -> None:
-    axis.imshow(image.clamp(0, 1).numpy(), cmap="gray", vmin=0, vmax=1, interpolation="nearest")
+def _draw(axis: Axes, image: Tensor) -> None:
+    """An image (1, H, W) in grey, or (3, H, W) in colour."""
+    pixels = image.clamp(0, 1).movedim(0, -1).numpy()
+    axis.imshow(pixels, cmap="gray", vmin=0, vmax=1, interpolation="nearest")
 
 
 def plot_traces(path: str | Path, traces: Mapping[str, Mapping[str, Any]]) -> None:
@@ -104,7 +107,7 @@ def plot_traces(path: str | Path, traces: Mapping[str, Mapping[str, Any]]) -> No
     first = next(iter(traces.values()))
     ranges = SOLVERS[first["solver"]].params
     extra = [name for name in ("stop_probability", "psnr") if any(trace.get(name) for trace in traces.values())]
-    figure = Figure(figsize=(3.6 * (len(ranges) + len(extra)), 3.2), layout="constrained", facecolor="white")
+    figure = Figure(figsize=(3.6 * (len(ranges) + len(extra)), 3.5), layout="constrained", facecolor="white")
     axes = dict(zip([*ranges, *extra], figure.subplots(1, len(ranges) + len(extra), squeeze=False)[0], strict=True))
     for name, trace in traces.items():
         for parameter, limits in ranges.items():
@@ -124,7 +127,8 @@ def plot_traces(path: str | Path, traces: Mapping[str, Mapping[str, Any]]) -> No
         axis.set_ylabel(LABELS.get(name, name))
         axis.set_xlabel("iteration")
         axis.grid(alpha=0.3)
-    next(iter(axes.values())).legend(frameon=False)
+    handles, labels = next(iter(axes.values())).get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False)
     _save(figure, path)
 
 

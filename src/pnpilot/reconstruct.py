@@ -10,10 +10,13 @@ from torch import Tensor
 from .denoisers import Denoiser
 from .errors import Incompatible
 from .policies import Policy
-from .problem import Problem
+from .prior import bounded, prior
+from .problems import Problem
 from .solvers import Solver
+from .step import Step
+from .trace import Trace
 from .transition import transition
-from .types import Action, Step
+from .types import Action
 
 SHRINKS_BY = {"cuda": 8}
 """On a GPU a batch shrinks in steps of this many images: every new shape costs the convolutions a new plan."""
@@ -26,11 +29,12 @@ def rollout(problem: Problem, solver: Solver, denoiser: Denoiser, policy: Policy
     state = full = solver.init(problem)
     active = problem.all_active()
     iterations = torch.zeros_like(active, dtype=torch.long)
+    history = Trace(solver, policy.name, policy.decisions)
     index: Tensor | None = None  # where in the whole batch the images at work are; None: all of them
     working = len(problem)
     for t in range(policy.decisions):
         action = policy(problem, state, t)
-        state = transition(solver, problem.prior(denoiser), problem, state, action)
+        state = transition(solver, prior(denoiser, problem.units), problem, state, action)
         if index is None:
             full = state
         else:
@@ -38,17 +42,19 @@ def rollout(problem: Problem, solver: Solver, denoiser: Denoiser, policy: Policy
             action = _whole(action, index, active)
         iterations = iterations + action.iterations * active
         ran, active = active, active & ~action.stop & (t + 1 < policy.decisions)
-        yield Step(everyone.image(solver.output(full)), full, action, ran, active, iterations)
+        history.add(action, ran)
         # Only a policy that can stop needs the look at the device that this costs.
-        if policy.stops and t + 1 < policy.decisions:
-            remaining = active.nonzero().flatten()
-            if not len(remaining):
-                return
-            if len(remaining) < working:
-                working, remaining = len(remaining), _padded(remaining, len(problem))
-                there = remaining if index is None else _positions(index, remaining)
-                problem, policy = problem.select(there), policy.select(there)
-                state, index = type(state)(*(field[there] for field in state)), remaining
+        remaining = active.nonzero().flatten() if policy.stops else None
+        last = t + 1 == policy.decisions or (remaining is not None and not len(remaining))
+        image = everyone.export(bounded(solver.output(full), everyone.units))
+        yield Step(t, last, image, full, action, ran, active, iterations, history)
+        if last:
+            return
+        if remaining is not None and len(remaining) < working:
+            working, remaining = len(remaining), _padded(remaining, len(problem))
+            there = remaining if index is None else _positions(index, remaining)
+            problem, policy = problem.select(there), policy.select(there)
+            state, index = type(state)(*(field[there] for field in state)), remaining
 
 
 def _padded(index: Tensor, room: int) -> Tensor:

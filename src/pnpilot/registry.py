@@ -1,4 +1,4 @@
-"""One registry per room. Putting a file into the room's folder is all it takes to be listed."""
+"""One registry per room. A file in the room's folder is listed, and so is what a user's own module registers."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pkgutil
 from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar
 
+from . import plugins
 from .errors import PnPilotError, UnknownName
 
 T = TypeVar("T")
@@ -26,6 +27,8 @@ class Registry(Generic[T]):
         """Enter the decorated class under `name`."""
 
         def enter(entry: type[T]) -> type[T]:
+            if not entry.__module__.startswith(self._package):
+                self._discover()  # a user's own thing must not take the name of one of ours
             if self._entries.setdefault(name, entry) is not entry:
                 raise ValueError(f"two {self.kind}s are called {name!r}")
             entry.name = name  # type: ignore[attr-defined]
@@ -57,7 +60,7 @@ class Registry(Generic[T]):
 
     def summary(self, name: str) -> str:
         """The first line of the class's docstring."""
-        return (self[name].__doc__ or "").strip().splitlines()[0]
+        return summary(self[name])
 
     def _discover(self) -> None:
         if self._discovered:
@@ -67,9 +70,15 @@ class Registry(Generic[T]):
         for module in pkgutil.iter_modules(room.__path__):
             if not module.name.startswith("_"):
                 self._import(f"{self._package}.{module.name}")
+        plugins.discover()
 
     def _import(self, name: str) -> None:
         try:
             importlib.import_module(name)
         except Exception as error:
             raise PnPilotError(f"cannot import {name}: {type(error).__name__}: {error}") from error
+
+
+def summary(entry: type) -> str:
+    """The first line of a class's docstring."""
+    return (entry.__doc__ or "").strip().splitlines()[0]

@@ -1,4 +1,4 @@
-"""Images that diverge: a schedule takes over, and if that diverges too, they come back as they started."""
+"""Images that end far from their data: a schedule takes over where it does better; nothing comes back with NaN."""
 
 from __future__ import annotations
 
@@ -7,67 +7,94 @@ from torch import Tensor
 
 from .denoisers import Denoiser
 from .policies import Policy, build_policy
-from .problem import Problem
+from .prior import bounded
+from .problems import Problem
 from .reconstruct import rollout
 from .solvers import Solver
-from .trace import Trace
-from .types import Step
+from .step import Step
 
 SAFE = "schedule"
 """The policy that takes over."""
-GROWTH, SMALL = 2.0, 0.1
-"""A misfit that has grown to more than twice the least so far diverges, unless it is under a tenth of the data."""
+EXPLAINED = 3.0
+"""Distance from the data, in units of their noise, that noise and a smooth prior explain."""
+SMALL = 0.1
+"""A tenth of the data is never far: noise levels may be told too low."""
+GROWTH = 2.0
+"""A distance that has grown to more than twice the least so far diverges, unless it is small."""
 
 
-class Watch:
-    """Follows how well a batch explains its data: decision by decision, if a policy stops images, or at the end.
+class Monitor:
+    """Follows how far a batch is from its data: decision by decision, if a policy stops images, or at the end.
 
-    Hand-made policies may well move away from the data for a while. Broken is an image with NaN or infinities, one
-    whose misfit grows, and one that explains the data worse than both its start and an empty image.
+    Far off is an image with NaN or infinities, one that moved away from its data and did not come back, and one that
+    ends further from them than their noise and its start explain. Policies made by hand may well move away for a while,
+    and end further off: theirs are far off only where they explain the data worse than both their start and an empty
+    image.
     """
 
-    def __init__(self, problem: Problem) -> None:
-        self.problem = problem
-        self.limit = problem.misfit(problem.image(problem.x0())).clamp_min(1.0)
+    def __init__(self, problem: Problem, policy: Policy) -> None:
+        self.problem, self.policy = problem, policy
+        self.start = bounded(problem.x0(), problem.units)
+        empty = problem.fidelity(torch.zeros_like(problem.x0()))
+        self.small = torch.maximum(SMALL * empty, torch.full_like(empty, EXPLAINED))
+        self.limit = torch.maximum(problem.fidelity(self.start), self.small if policy.stops else empty)
         self.least = torch.full_like(self.limit, torch.inf)
-        self.broken = ~problem.all_active()
+        self.distance = self.least
+        self.far = self.grew = ~problem.all_active()
 
     def look(self, step: Step) -> None:
         """Take note of a step."""
-        misfit = self.problem.misfit(step.image)
-        finite = torch.isfinite(step.image).flatten(1).all(1)
-        growing = (misfit > GROWTH * self.least) & (misfit > SMALL)
-        self.broken = self.broken | ~finite | ~(misfit <= self.limit) | growing
-        self.least = torch.fmin(self.least, misfit)
+        if not (self.policy.stops or step.last):
+            return
+        image = bounded(self.policy.solver.output(step.state), self.problem.units)
+        finite = torch.isfinite(image).flatten(1).all(1)
+        self.distance = self.problem.fidelity(image).where(finite, torch.inf)
+        growing = (self.distance > GROWTH * self.least) & (self.distance > self.small)
+        self.grew = self.grew | growing
+        self.far = ~(self.distance <= self.limit) | (self.grew & (self.distance > self.small))
+        self.least = torch.fmin(self.least, self.distance)
 
 
-def repaired(
-    image: Tensor, watch: Watch, solver: Solver, denoiser: Denoiser, policy: Policy, trace: Trace
-) -> tuple[Tensor, list[str]]:
-    """The images of a batch, those that broke replaced and marked in the trace; and what to tell the user."""
-    if not bool(watch.broken.any()):
+def repaired(last: Step, monitor: Monitor, denoiser: Denoiser) -> tuple[Tensor, list[str]]:
+    """The last images, in inside units, those far off replaced and marked in the trace; and what to tell the user."""
+    problem, policy, trace = monitor.problem, monitor.policy, last.history
+    image = bounded(policy.solver.output(last.state), problem.units)
+    if not bool(monitor.far.any()):
         return image, []
-    problem, broken = watch.problem, watch.broken.nonzero().flatten()
-    start = problem.image(problem.x0())
-    image, messages = image.to(torch.promote_types(image.dtype, start.dtype), copy=True), []
+    far, distance = monitor.far.nonzero().flatten(), monitor.distance
+    image, messages = image.to(torch.promote_types(image.dtype, monitor.start.dtype), copy=True), []
     if policy.name != SAFE and problem.units.sigma_n is not None:
-        part, safe = problem.select(broken), build_policy(SAFE, solver)
-        again, again_trace = Watch(part), Trace(solver, safe.name)
-        for step in rollout(part, solver, denoiser, safe):
-            again_trace.add(step)
-        again.look(step)
-        saved = ~again.broken
-        image[broken[saved]] = step.image[saved].to(image.dtype)
-        trace.replace(broken.tolist(), again_trace, f"diverged under {policy.name!r}")
-        if bool(saved.any()):
-            names = _names(broken[saved])
-            messages.append(f"{names} diverged under the policy {policy.name!r}: the policy {SAFE!r} took over")
-        broken = broken[~saved]
-    if len(broken):
-        image[broken] = start[broken].to(image.dtype)
-        trace.give_up(broken.tolist())
-        messages.append(f"{_names(broken)} diverged: its start is returned instead")
+        step, again = _by_schedule(problem.select(far), policy.solver, denoiser)
+        better = ~again.far & (again.distance < distance[far])
+        if bool(better.any()):
+            saved = far[better]
+            image[saved] = bounded(policy.solver.output(step.state), again.problem.units)[better].to(image.dtype)
+            records = [record for record, own in zip(step.trace, better.tolist(), strict=True) if own]
+            trace.replace(saved.tolist(), records, f"diverged under {policy.name!r}")
+            was, now = distance[saved].max(), again.distance[better].max()
+            messages.append(
+                f"{_names(saved)} diverged under the policy {policy.name!r}: {SAFE!r} took over, and is {now:.3g} "
+                f"instead of {was:.3g} times the noise from the data"
+            )
+            far = far[~better]
+    nearer = problem.fidelity(monitor.start)[far] < distance[far]
+    if len(lost := far[nearer]):
+        image[lost] = monitor.start[lost].to(image.dtype)
+        trace.give_up(lost.tolist())
+        messages.append(f"{_names(lost)} diverged: its start is returned instead")
+    if len(kept := far[~nearer]):
+        messages.append(
+            f"{_names(kept)} ended {distance[kept].max():.3g} times the noise from the data, and nothing else is nearer"
+        )
     return image, messages
+
+
+def _by_schedule(problem: Problem, solver: Solver, denoiser: Denoiser) -> tuple[Step, Monitor]:
+    policy = build_policy(SAFE, solver)
+    monitor = Monitor(problem, policy)
+    for step in rollout(problem, solver, denoiser, policy):
+        monitor.look(step)
+    return step, monitor
 
 
 def _names(index: Tensor) -> str:

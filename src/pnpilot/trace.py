@@ -8,24 +8,26 @@ from typing import Any
 from torch import Tensor
 
 from .solvers import Solver
-from .types import Action, Step
+from .types import Action
 
 
 class Trace:
-    """Collects Steps and turns them into one JSON-able record per image."""
+    """Collects decisions and turns them into one JSON-able record per image."""
 
-    def __init__(self, solver: Solver, policy: str) -> None:
+    def __init__(self, solver: Solver, policy: str, planned: int) -> None:
         self.solver, self.policy = solver, policy
+        self.planned = planned
+        """How many decisions the policy takes at most."""
         self._decisions: list[tuple[Action, Tensor]] = []
         self._replaced: dict[int, dict[str, Any]] = {}
 
-    def add(self, step: Step) -> None:
-        """Keep the decision, not the images."""
-        self._decisions.append((step.action, step.ran))
+    def add(self, action: Action, ran: Tensor) -> None:
+        """Keep a decision, and whose iterates (B,) it moved."""
+        self._decisions.append((action, ran))
 
-    def replace(self, images: list[int], other: Trace, why: str) -> None:
-        """Another run took over these images."""
-        for image, record in zip(images, other.records(), strict=True):
+    def replace(self, images: list[int], others: list[dict[str, Any]], why: str) -> None:
+        """Another run, with these records, took over these images."""
+        for image, record in zip(images, others, strict=True):
             self._replaced[image] = {**record, "fallback": why}
 
     def give_up(self, images: list[int]) -> None:
@@ -37,9 +39,10 @@ class Trace:
             end = {"iterations": 0, "stopped": "diverged", "fallback": "the start is returned"}
             self._replaced[image] = {**record, **nothing, **end}
 
-    def records(self) -> list[dict[str, Any]]:
-        """Parameters at every iteration an image took, how many, and why it stopped."""
-        decisions = [(action, ran.tolist()) for action, ran in self._decisions]
+    def records(self, count: int | None = None) -> list[dict[str, Any]]:
+        """Parameters at every iteration an image took in the first `count` decisions, how many, and why it stopped."""
+        decisions = [(action, ran.tolist()) for action, ran in self._decisions[:count]]
+        replaced = self._replaced if len(decisions) == len(self._decisions) else {}
         values = [{name: value.tolist() for name, value in action.params.items()} for action, _ in decisions]
         chances = [
             action.stop_probability.tolist() if action.stop_probability is not None else None for action, _ in decisions
@@ -54,9 +57,13 @@ class Trace:
                 "policy": self.policy,
                 "iterations": sum(decisions[t][0].iterations for t in mine),
                 "decided_at": list(accumulate(decisions[t][0].iterations for t in mine)),
-                "stopped": "by the policy" if stops[mine[-1]][image] else "at the last iteration",
+                "stopped": _end(stops[mine[-1]][image], mine[-1] + 1 == self.planned),
                 "parameters": chosen,
                 "stop_probability": [p[image] for t in mine if (p := chances[t]) is not None],
             }
-            records.append(self._replaced.get(image, record))
+            records.append(replaced.get(image, record))
         return records
+
+
+def _end(stopped: bool, planned: bool) -> str:
+    return "by the policy" if stopped else "at the last iteration" if planned else "not yet"

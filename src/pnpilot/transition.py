@@ -1,13 +1,10 @@
-"""The environment of the paper: p(s, a), a pure and differentiable function, and the reward of a move."""
+"""The environment of the paper: p(s, a), a pure and differentiable function."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from torch import Tensor
-
-from .metrics import psnr
-from .problem import Problem
+from .problems import Problem
 from .solvers import Solver
 from .types import Action, Denoise
 
@@ -17,8 +14,3 @@ def transition(solver: Solver, denoise: Denoise, problem: Problem, state: Any, a
     for k in range(action.iterations):
         state = solver.step(state, problem, denoise, **{name: value[:, k] for name, value in action.params.items()})
     return state
-
-
-def reward(before: Tensor, after: Tensor, truth: Tensor, penalty: float = 0.05) -> Tensor:
-    """PSNR gained by one decision, less the price of taking it, per image (B,)."""
-    return psnr(after, truth) - psnr(before, truth) - penalty

@@ -1,12 +1,14 @@
-"""The nouns that pass between the rooms: Range, Action, Step."""
+"""The nouns that pass between the rooms: Range and Action, and how numbers per image are shaped."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+import torch
 from torch import Tensor
+
+from .errors import BadInput
 
 Denoise = Callable[[Tensor, Tensor], Tensor]
 """denoise(v, sigma): v (B, C, H, W), sigma (B,); what a solver sees of a denoiser."""
@@ -20,6 +22,10 @@ class Range(NamedTuple):
     default: float
     unit: float = 1.0
     """Divide by this to show the value: 1/255 for noise levels quoted on the 0-255 scale."""
+    search: tuple[float, float] | None = None
+    """Where a search for the best constant looks; by default from a hundredth of the highest value to that."""
+    cautious: float | None = None
+    """The highest value that schedules made by hand may take, where that is less than what the solver accepts."""
 
 
 class Action(NamedTuple):
@@ -35,23 +41,23 @@ class Action(NamedTuple):
         return next(iter(self.params.values())).shape[1]
 
 
-@dataclass(frozen=True)
-class Step:
-    """The state of a batch after one decision."""
-
-    image: Tensor = field(repr=False)
-    """Image so far (B, C, H, W)."""
-    state: Any = field(repr=False)
-    """The solver's own variables."""
-    action: Action = field(repr=False)
-    ran: Tensor
-    """(B,): whose iterates this decision moved."""
-    active: Tensor
-    """(B,): who goes on after it."""
-    iterations: Tensor
-    """(B,): solver iterations so far."""
-
-
 def per_sample(values: Tensor, like: Tensor) -> Tensor:
     """One value per image (B,), shaped to multiply `like` (B, ...)."""
     return values.reshape(-1, *(1,) * (like.ndim - 1))
+
+
+def one_each(given: Any, like: Tensor, what: str) -> Tensor:
+    """One number per image (B,), in the type and on the device of `like` (B, ...), from a number or as many."""
+    try:
+        values = torch.as_tensor(given, dtype=like.dtype, device=like.device).reshape(-1)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise BadInput(f"{what} must be numbers, got {given!r}") from error
+    if values.numel() not in (1, len(like)):
+        raise BadInput(f"{values.numel()} {what} for {len(like)} images: give one, or one per image")
+    return values.expand(len(like))
+
+
+def to_two_channels(image: Tensor) -> Tensor:
+    """A complex or real image (B, 1, H, W) as deepinv's (B, 2, H, W)."""
+    imaginary = image.imag if image.is_complex() else torch.zeros_like(image)
+    return torch.cat([image.real, imaginary], 1)

@@ -1,4 +1,4 @@
-"""FASTA: forward-backward splitting with adaptive steps, for a batch whose images go their own ways."""
+"""FASTA: forward-backward splitting with adaptive steps. Each image has its own step and stops by itself."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from torch import Tensor
 from ..types import per_sample
 
 MEMORY = 10
-"""A step may end as high as the highest of so many values before it."""
+"""A step is accepted if it ends below the highest of this many values before it."""
 SHRINK, TRIES = 0.2, 20
-"""A step that ends higher is shortened by this factor, so many times at most."""
+"""A step that is not accepted is multiplied by SHRINK, at most TRIES times."""
 
 
 class Objective(NamedTuple):
@@ -28,16 +28,16 @@ class Objective(NamedTuple):
 
 
 class Found(NamedTuple):
-    """Where it ended."""
+    """The result of a minimisation."""
 
     x: Tensor
     """For each image, the iterate with the smallest residual."""
     iterations: Tensor
-    """(B,)."""
+    """How many each image took (B,)."""
 
 
 def fasta(objective: Objective, x: Tensor, iterations: int, tolerance: float) -> Found:
-    """Minimise from x (B, ...); an image is done when its residual is under the tolerance, relative to its parts."""
+    """Minimise from x (B, ...). An image stops when the gradients of f and g cancel up to the relative tolerance."""
     step = 0.2 / _curvature(objective, x)
     gradient = objective.gradient(x)
     history = objective.value(x)[None]
@@ -66,7 +66,7 @@ def fasta(objective: Objective, x: Tensor, iterations: int, tolerance: float) ->
 def _accepted(
     objective: Objective, x: Tensor, gradient: Tensor, step: Tensor, highest: Tensor, running: Tensor
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """A forward and a backward step for every image, as long as it may be, and the value that it leads to."""
+    """One step for every image, shortened until accepted: after f alone, after f and g, its value, its length."""
     for attempt in range(TRIES + 1):
         forward = x - per_sample(step, x) * gradient
         new = objective.prox(forward, step)
@@ -80,7 +80,7 @@ def _accepted(
 
 
 def _next_step(moved: Tensor, bend: Tensor, step: Tensor) -> Tensor:
-    """Barzilai and Borwein's steps, the shorter unless they nearly agree; a longer one where neither makes sense."""
+    """The adaptive Barzilai-Borwein step, or 1.5 times the last step where that is no positive number."""
     along = _inner(moved, bend)
     long, short = _inner(moved, moved) / along, along / _inner(bend, bend)
     chosen = torch.where(2 * short > long, short, long - short / 2)
@@ -88,7 +88,7 @@ def _next_step(moved: Tensor, bend: Tensor, step: Tensor) -> Tensor:
 
 
 def _curvature(objective: Objective, x: Tensor) -> Tensor:
-    """How much the gradient differs between two random points, over their distance (B,)."""
+    """Change of the gradient between two random points, divided by their distance (B,)."""
     generator = torch.Generator().manual_seed(0)
     one, other = (torch.randn(x.shape[1:], generator=generator).to(x).expand_as(x) for _ in range(2))
     change = objective.gradient(one) - objective.gradient(other)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ..tasks.csmri import CSMRI, MaskedFourier, mirrored
+from ..problems.masked_fourier import MaskedFourier, mirrored
+from ..tasks.csmri import CSMRI
 from ._one_task import OneTask, noise_level
 
 
@@ -14,6 +15,7 @@ class MRIBaseline(OneTask[MaskedFourier]):
 
     serves = frozenset({"csmri"})
     task = CSMRI
+    problem = MaskedFourier
     physics_name = "deepinv's single-coil MRI"
 
     @staticmethod
@@ -25,15 +27,15 @@ class MRIBaseline(OneTask[MaskedFourier]):
 
 
 def for_real_images(problem: MaskedFourier) -> tuple[Tensor, Tensor]:
-    """Weights and data of each frequency together with its mirror image, which is its conjugate in real images."""
+    """Weights and data, averaged over each frequency and its mirror image: conjugates if the image is real."""
     weights, data = problem.mask.square(), problem.mask * problem.y
     return (weights + mirrored(weights)) / 2, (data + mirrored(data).conj()) / 2
 
 
 def fit(measured: tuple[Tensor, Tensor], v: Tensor, rho: Tensor) -> Tensor:
-    """argmin ½‖MFx − y‖² + ρ/2 ‖x − v‖² over real images, measured as `for_real_images` has it."""
+    """argmin ½‖MFx − y‖² + ρ/2 ‖x − v‖² over real images; `measured` is from `for_real_images`."""
     weights, data = measured
-    rho = rho.clamp_min(1e-4)  # a division where nothing is sampled
+    rho = rho.clamp_min(1e-4)  # or it divides by zero where nothing is sampled
     return real_ifft((data + rho * fft(v)) / (weights + rho))
 
 
@@ -43,5 +45,5 @@ def fft(x: Tensor) -> Tensor:
 
 
 def real_ifft(k: Tensor) -> Tensor:
-    """The real part of its inverse."""
+    """The real part of the inverse transform."""
     return torch.fft.ifft2(k, norm="ortho").real

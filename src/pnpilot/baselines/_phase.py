@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from ..tasks.phase import TINY, AmplitudeProblem, PhaseRetrieval, back, fields
+from ..physics.coded_diffraction import back, fields
+from ..problems.amplitudes import TINY, AmplitudeProblem
+from ..tasks.phase import PhaseRetrieval
 from ._one_task import OneTask, noise_level
 
 
@@ -13,6 +15,7 @@ class PhaseBaseline(OneTask[AmplitudeProblem]):
 
     serves = frozenset({"phase"})
     task = PhaseRetrieval
+    problem = AmplitudeProblem
     physics_name = "coded diffraction"
 
     @staticmethod
@@ -24,29 +27,29 @@ class PhaseBaseline(OneTask[AmplitudeProblem]):
 def even_start(problem: AmplitudeProblem) -> Tensor:
     """The constant complex image (B, 1, H, W) with the energy of the data.
 
-    The customary spectral start fails with a few masks of modulus one: single bright samples outweigh the image.
+    The usual spectral start fails with a few masks of modulus one: single bright samples dominate it.
     """
     return problem.x0() * mean_intensity(problem).sqrt()
 
 
 def mean_intensity(problem: AmplitudeProblem) -> Tensor:
-    """Of the data, and so of the image (B, 1, 1, 1)."""
+    """Mean of the squared data (B, 1, 1, 1), which is also that of the squared image."""
     return problem.y.square().mean((1, 2, 3), keepdim=True)
 
 
 def direction(field: Tensor) -> Tensor:
-    """The field's phase factor, and zero where it vanishes."""
+    """The phase factor of each value, and zero for zero."""
     return field / field.abs().clamp_min(TINY)
 
 
 def with_amplitudes(problem: AmplitudeProblem, x: Tensor) -> Tensor:
-    """What an image becomes when its fields keep their phases and take the measured amplitudes."""
+    """Give the fields of an image the measured amplitudes, keep their phases, and go back to an image."""
     return back(problem.masks, problem.y * direction(fields(problem.masks, x)))
 
 
 def aligned(x: Tensor) -> Tensor:
-    """The real part of images (B, 1, H, W) after a turn by the global phase, which amplitudes do not show.
+    """The real part of images (B, 1, H, W) once their global phase, which amplitudes do not fix, is removed.
 
-    No truth is needed: the sum of a non-negative image is positive.
+    The phase is that of the sum, which is positive for a non-negative image.
     """
     return (x * direction(x.sum((1, 2, 3), keepdim=True)).conj()).real

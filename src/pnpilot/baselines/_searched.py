@@ -1,4 +1,4 @@
-"""Methods with constants: those that did best on other images, setting by setting, kept as data."""
+"""Methods with constants. Those that did best on other images are kept as data, setting by setting."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class Searched(OneTask[P]):
     """
 
     grid: ClassVar[Mapping[str, tuple[float, ...]]]
-    """Constants, and the values that the search begins with."""
+    """The constants by name, with the values that the search begins with."""
 
     def __init__(self, constants: Mapping[str, float] | None = None) -> None:
         self.constants = constants
-        """The same for all data, or None for those that were searched."""
+        """Constants for all data, or None for those that were searched."""
 
     @abstractmethod
     def solve(self, problem: P, *_: Any, **constants: Any) -> Tensor:
@@ -56,13 +56,13 @@ class Searched(OneTask[P]):
 
     @classmethod
     def obstacle(cls) -> str | None:
-        """Nobody has searched its constants yet."""
+        """Missing modules, or constants that have not been searched yet."""
         unsearched = f"has no constants yet: pnpilot train baseline {cls.name} --data DIR"
         return cls.uninstalled() or (None if parameters_file(cls.name).is_file() else unsearched)
 
     @classmethod
     def table(cls) -> dict[str, Any]:
-        """What was searched, with the command that found it."""
+        """The searched constants by setting, with the command that found them."""
         try:
             return json.loads(parameters_file(cls.name).read_text())
         except (OSError, ValueError) as error:
@@ -73,7 +73,7 @@ class Searched(OneTask[P]):
 
 
 def _nearest(conditions: Mapping[str, float], settings: Mapping[str, Any]) -> str:
-    """The label of the nearest setting, by ratios; one is added, for noise levels may be zero."""
+    """The label of the setting with the nearest numbers, by ratio; one is added, as noise levels may be zero."""
 
     def distance(label: str) -> float:
         own = settings[label]

@@ -8,7 +8,7 @@ from pathlib import Path
 from torch import Tensor, nn
 
 from ..denoisers.base import freeze
-from ..tasks.csmri import MaskedFourier
+from ..problems.masked_fourier import MaskedFourier
 from ..weights import has_weights, load_weights
 from ._mri import MRIBaseline
 

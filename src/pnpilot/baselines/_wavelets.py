@@ -9,7 +9,7 @@ from torch import Tensor
 
 
 class Wavelet:
-    """Periodic, for images of one size: of the levels wanted, those that it can be halved and its filters fit into."""
+    """A periodic transform for images of one size, with as many of the wanted levels as that size allows."""
 
     def __init__(self, name: str, levels: int, height: int, width: int) -> None:
         import pywt
@@ -21,7 +21,7 @@ class Wavelet:
         self.levels = levels
 
     def shrunk(self, image: Tensor, threshold: float) -> Tensor:
-        """The image with its wavelet coefficients, but for the coarsest, moved towards zero by the threshold."""
+        """The image after soft thresholding of all wavelet coefficients except the coarsest."""
         import pywt
 
         if not (self.levels and threshold):

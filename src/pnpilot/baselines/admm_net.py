@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..tasks.csmri import MaskedFourier
+from ..problems.masked_fourier import MaskedFourier
 from ._mri import fit, for_real_images
 from ._unrolled import Unrolled, UnrolledNetwork
 from .base import BASELINES
@@ -16,11 +16,11 @@ KNOTS = 101
 
 
 class PiecewiseLinear(torch.autograd.Function):
-    """Each channel's own function of one number, linear between its values at knots from −1 to 1 and beyond them."""
+    """A function per channel, given by its values at knots from −1 to 1: linear in between, and linear beyond."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, values: Tensor) -> Tensor:
-        """X (B, C, H, W), values (C, knots)."""
+        """For x (B, C, H, W) and values (C, knots)."""
         knots = values.shape[1]
         place = (_channels_last(x) + 1) * ((knots - 1) / 2)
         left = place.floor().clamp(0, knots - 2)
@@ -34,7 +34,7 @@ class PiecewiseLinear(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor]:
-        """Histograms, not scattered additions, which are slow where millions of numbers meet a few thousand knots."""
+        """By histograms: scattered additions are slow when millions of numbers fall on a few thousand knots."""
         index, share, rise = ctx.saved_tensors
         channels, knots = ctx.shape
         gradient = _channels_last(gradients[0])
@@ -46,7 +46,7 @@ class PiecewiseLinear(torch.autograd.Function):
 
 
 def _channels_last(x: Tensor) -> Tensor:
-    """(B, H, W, C) in this order in memory: neighbours then go to different knots, and do not wait for each other."""
+    """As (B, H, W, C), contiguous. Neighbours in memory then add to different knots, which is faster on a GPU."""
     return x.permute(0, 2, 3, 1).contiguous()
 
 
@@ -74,9 +74,9 @@ class Stage(nn.Module):
 
 
 class ADMMNetwork(UnrolledNetwork):
-    """Ten stages with weights of their own, and a last fit of the data: 194,591 parameters."""
+    """Ten stages, each with its own weights, and a last fit to the data: 194,591 parameters."""
 
-    bf16 = False  # places between knots would be rounded
+    bf16 = False  # it would round positions between knots
 
     def __init__(self, stages: int = 10, width: int = 128) -> None:
         super().__init__()
@@ -84,7 +84,7 @@ class ADMMNetwork(UnrolledNetwork):
         self.rho = nn.Parameter(torch.tensor(0.1))
 
     def forward(self, problem: MaskedFourier) -> Tensor:
-        """From nothing."""
+        """Start from zero."""
         measured = for_real_images(problem)
         z = dual = torch.zeros_like(problem.mask)
         for stage in self.stages:
@@ -92,7 +92,7 @@ class ADMMNetwork(UnrolledNetwork):
         return fit(measured, z - dual, self.rho)
 
     def loss(self, problem: MaskedFourier, truth: Tensor) -> Tensor:
-        """Error relative to the image."""
+        """Norm of the error divided by the norm of the image."""
         error = (self(problem) - truth).flatten(1).norm(dim=1)
         return (error / truth.flatten(1).norm(dim=1).clamp_min(1e-3)).mean()
 

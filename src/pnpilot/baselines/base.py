@@ -20,7 +20,7 @@ class Answer(NamedTuple):
     image: Tensor
     """(B, C, H, W), in the layout of the physics."""
     iterations: Tensor
-    """How many it took for each (B,)."""
+    """How many each image took (B,)."""
 
 
 class Baseline(ABC):
@@ -32,11 +32,11 @@ class Baseline(ABC):
     serves: frozenset[str] = frozenset()
     """The tasks whose benchmark has a row for it."""
     modules: tuple[str, ...] = ()
-    """Modules that only the extra [baselines] installs."""
+    """Modules it needs that only the extra [baselines] installs."""
     one_by_one: bool = False
-    """Whether it takes a batch image by image, so that larger ones bring nothing."""
+    """Whether it solves a batch image by image, so that larger batches are no faster."""
     iterations: int = 0
-    """How many iterations it takes, for tables; the most, where it stops by itself."""
+    """How many iterations it takes, or the most it takes if it stops by itself."""
 
     @abstractmethod
     def __call__(self, y: Tensor, physics: Physics) -> Tensor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ..tasks.csmri import MaskedFourier
+from ..problems.masked_fourier import MaskedFourier
 from ._bm3d import denoised
 from ._mri import MRIBaseline
 from ._one_task import image_by_image
@@ -15,7 +15,7 @@ from .base import BASELINES
 
 @BASELINES.register("bm3d-mri")
 class BM3DMRI(Searched[MaskedFourier], MRIBaseline):
-    """BM3D-MRI: put the data back, denoise by BM3D at the level of what they leave over, again and again."""
+    """BM3D-MRI: add back what the image misses of the data, denoise by BM3D at that level, and repeat."""
 
     reference = "Eksioglu, J. Math. Imaging Vis. 2016"
     modules = ("bm3d",)

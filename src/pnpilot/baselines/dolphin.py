@@ -6,18 +6,19 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from ..tasks.phase import AmplitudeProblem, back, fields
+from ..physics.coded_diffraction import back, fields
+from ..problems.amplitudes import AmplitudeProblem
 from ..types import per_sample
 from ._phase import PhaseBaseline, even_start
 from ._searched import Searched
 from .base import BASELINES
 
 SIDE = 8
-"""Patches are of this size, and overlap as much as they can."""
+"""Side of the patches. There is one at every pixel, so they overlap."""
 FIXED, LEARNT = 25, 50
-"""Iterations with the first dictionary, and iterations that improve it."""
+"""Iterations with the first dictionary, then iterations that also improve it."""
 SHORTEN, SUFFICIENT, TRIES = 0.5, 1e-4, 20
-"""Armijo's rule: steps are halved until they bring this share of what the gradient promises."""
+"""Armijo's rule: shorten a step until it brings the SUFFICIENT share of what the gradient predicts."""
 
 
 @BASELINES.register("dolphin")
@@ -29,7 +30,7 @@ class DOLPHIn(Searched[AmplitudeProblem], PhaseBaseline):
     grid = {"coupling": (0.003, 0.01, 0.03, 0.1), "sparsity": (3e-5, 1e-4, 3e-4, 1e-3, 3e-3)}
 
     def solve(self, problem: AmplitudeProblem, *, coupling: float, sparsity: float) -> Tensor:
-        """The image that the codes describe."""
+        """Improve codes, image and dictionary in turn; the result is the image that the codes describe."""
         x = even_start(problem).real
         dictionary = first_dictionary(x).expand(len(x), -1, -1)
         codes = dictionary.mT @ patches(x)
@@ -49,13 +50,13 @@ def patches(x: Tensor) -> Tensor:
 
 
 def averaged(columns: Tensor, like: Tensor) -> Tensor:
-    """The images in which overlapping patches are averaged."""
+    """Images from their patches, averaged where they overlap."""
     size = tuple(like.shape[-2:])
     return F.fold(columns, size, SIDE) / F.fold(patches(torch.ones_like(like)), size, SIDE)
 
 
 def first_dictionary(like: Tensor) -> Tensor:
-    """Single pixels and cosines: (64, 128), columns of norm one."""
+    """Single pixels and two-dimensional cosines: (64, 128), columns of norm one."""
     n = torch.arange(SIDE, device=like.device, dtype=like.dtype)
     waves = torch.cos(torch.pi / SIDE * (n[:, None] + 0.5) * n)
     waves = waves / waves.norm(dim=0)
@@ -72,7 +73,7 @@ def _sparser(codes: Tensor, dictionary: Tensor, columns: Tensor, weight: float) 
 def _fitted(
     problem: AmplitudeProblem, x: Tensor, described: Tensor, coupling: float, step: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """One projected gradient step on the image, with the step that Armijo's rule leaves of twice the last one."""
+    """One projected gradient step on the image. Armijo's rule starts from twice the last step."""
     intensity, masks = problem.y.square(), problem.y.shape[1]
 
     def value(image: Tensor) -> Tensor:
@@ -94,7 +95,7 @@ def _fitted(
 
 
 def _improved(dictionary: Tensor, codes: Tensor, columns: Tensor) -> Tensor:
-    """One sweep over the atoms: each the best for its codes, of norm one at most."""
+    """One sweep over the atoms: each becomes the best for its codes, with norm one at most."""
     gram, cross = codes @ codes.mT, columns @ codes.mT
     atoms = dictionary.clone()
     for j in range(atoms.shape[2]):

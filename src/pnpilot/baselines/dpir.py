@@ -13,18 +13,18 @@ from torch import Tensor
 
 from ..denoisers import Denoiser, build_denoiser
 from ..errors import Incompatible
-from ..problem import Hints, one_each
-from ..tasks import open_problem
-from ..tasks._linear import noise_of, to_two_channels
-from ..tasks.csmri import CSMRI
+from ..problems import Hints, open_problem
+from ..problems._data import noise_of
+from ..problems.masked_fourier import MaskedFourier
+from ..types import one_each, to_two_channels
 from .base import BASELINES, Baseline
 
 FLOOR = 0.255 / 255
-"""Noise levels under this count as this: its schedule is logarithmic."""
+"""The lowest noise level it is told, as its schedule is logarithmic."""
 
 
 class RealPart(DeepinvDenoiser):
-    """A denoiser for deepinv's two channels that keeps the real part alone."""
+    """A denoiser of deepinv's two channels that sets the imaginary one to zero."""
 
     def __init__(self, denoiser: Denoiser) -> None:
         super().__init__()
@@ -45,7 +45,7 @@ class DPIR(Baseline):
 
     @cached_property
     def denoiser(self) -> Denoiser:
-        """The one that ships; deepinv's would be downloaded."""
+        """The one that ships; that of deepinv would be downloaded."""
         return build_denoiser("compact")
 
     def made_with(self) -> Any:
@@ -54,9 +54,9 @@ class DPIR(Baseline):
 
     @torch.no_grad()
     def __call__(self, y: Tensor, physics: Physics) -> Tensor:
-        """Images of one noise level at a time: deepinv takes one schedule for all."""
+        """Reconstruct the images of one noise level at a time: deepinv takes one schedule per batch."""
         sigma = noise_of(physics)
-        if not CSMRI().accepts(physics) or sigma is None:
+        if not MaskedFourier.accepts(physics) or sigma is None:
             raise Incompatible("dpir needs deepinv's single-coil MRI with a Gaussian noise level")
         open_problem(y, physics, Hints(peak=1.0, real=True))  # refuses what cannot be reconstructed
         levels, image = one_each(sigma, y, "noise levels").clamp_min(FLOOR), torch.zeros_like(y)

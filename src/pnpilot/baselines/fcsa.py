@@ -8,19 +8,19 @@ import torch
 from deepinv.models import TVDenoiser
 from torch import Tensor
 
-from ..tasks.csmri import MaskedFourier
+from ..problems.masked_fourier import MaskedFourier
 from ._mri import MRIBaseline
 from ._searched import Searched
 from ._wavelets import Wavelet
 from .base import BASELINES
 
 INNER = 10
-"""Iterations of the inner total-variation step, which goes on where the last one ended."""
+"""Iterations of the inner total-variation step. It starts where the last one ended."""
 
 
 @BASELINES.register("fcsa")
 class FCSA(Searched[MaskedFourier], MRIBaseline):
-    """FCSA: the same penalties as RecPF, each with a step of its own, averaged and accelerated."""
+    """FCSA: the penalties of RecPF; one proximal step for each, averaged, with acceleration."""
 
     reference = "Huang, Zhang & Metaxas, MICCAI 2010"
     modules = ("pywt",)

@@ -1,11 +1,11 @@
-"""Hybrid input-output, in both readings that a comparison may mean."""
+"""Hybrid input-output, with and without an object constraint."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
 
-from ..tasks.phase import AmplitudeProblem
+from ..problems.amplitudes import AmplitudeProblem
 from ._phase import PhaseBaseline, aligned, with_amplitudes
 from .base import BASELINES
 
@@ -36,7 +36,7 @@ class HIOFree(PhaseBaseline):
     iterations = 1000
 
     def reconstruct(self, problem: AmplitudeProblem) -> Tensor:
-        """Complex images, whose global phase is turned away at the end."""
+        """Iterate on complex images, and remove their global phase at the end."""
         x = problem.x0()
         for _ in range(self.iterations):
             x = with_amplitudes(problem, x)

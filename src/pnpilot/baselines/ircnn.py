@@ -9,10 +9,10 @@ from torch import Tensor
 
 from ..denoisers import Denoiser, build_denoiser
 from ..policies.schedules import IRCNNSchedule
-from ..problem import Units
+from ..problems import Units
+from ..problems.masked_fourier import MaskedFourier
 from ..reconstruct import rollout
 from ..solvers import build_solver
-from ..tasks.csmri import MaskedFourier
 from ..types import per_sample
 from ._mri import MRIBaseline, fit, for_real_images
 from ._searched import Searched
@@ -20,7 +20,7 @@ from .base import BASELINES
 
 
 class RealFourier(MaskedFourier):
-    """The same data of images that are known to be real, which makes the data step exact for them."""
+    """Masked Fourier data of real images, with the exact data step for these."""
 
     per_image = (*MaskedFourier.per_image, "weights", "data")
 
@@ -29,7 +29,7 @@ class RealFourier(MaskedFourier):
         self.weights, self.data = for_real_images(self)
 
     def prox(self, v: Tensor, mu: Tensor) -> Tensor:
-        """Each frequency, with its mirror image, is a weighted mean of what v and the data say."""
+        """The weighted mean of v and the data, over each frequency and its mirror image."""
         return fit((self.weights, self.data), v, per_sample(mu, self.mask))
 
 
@@ -46,7 +46,7 @@ class IRCNN(Searched[MaskedFourier], MRIBaseline):
 
     @cached_property
     def denoiser(self) -> Denoiser:
-        """The one that ships: stronger than the dilated network of the paper, and the same as in PnPilot."""
+        """The one that ships: that of PnPilot, stronger than the dilated network of the paper."""
         return build_denoiser("compact")
 
     def made_with(self) -> Any:
@@ -54,9 +54,9 @@ class IRCNN(Searched[MaskedFourier], MRIBaseline):
         return [super().made_with(), self.denoiser.sha256]
 
     def solve(self, problem: MaskedFourier, *, last: float, weight: float) -> Tensor:
-        """Thirty iterations."""
+        """Half-quadratic splitting along the schedule."""
         problem = RealFourier(problem.y, problem.units, problem.mask)
         solver = build_solver("hqs", problem.offers)
         policy = IRCNNSchedule(solver, self.iterations, last=last / 255, weight=weight)
         *_, step = rollout(problem, solver, self.denoiser.to(problem.y.device), policy)
-        return step.image.real
+        return solver.output(step.state).real

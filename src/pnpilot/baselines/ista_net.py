@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ..tasks.csmri import MaskedFourier
+from ..problems.masked_fourier import MaskedFourier
 from ._unrolled import Unrolled, UnrolledNetwork
 from .base import BASELINES
 
@@ -14,8 +14,8 @@ SYMMETRY = 0.01
 """Weight of the part of the loss that makes the learned transform invertible."""
 
 
-class Phase(nn.Module):
-    """A gradient step on the data, then shrinkage in a learned transform of the result."""
+class ShrinkageStage(nn.Module):
+    """One iteration: a gradient step on the data, then shrinkage of a learned transform of the result."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -33,7 +33,7 @@ class Phase(nn.Module):
         self.gather = conv(width, 1)
 
     def forward(self, x: Tensor, problem: MaskedFourier) -> tuple[Tensor, Tensor]:
-        """The next image, and how far the transform is from being undone by its inverse."""
+        """The next image, and the squared error of the learned inverse of the transform."""
         r = x - self.step * problem.grad(x).real
         spread = self.spread(r)
         transformed = _pair(self.forth, spread)
@@ -50,27 +50,27 @@ def _pair(layers: nn.ModuleList, x: Tensor) -> Tensor:
 
 
 class ISTANetwork(UnrolledNetwork):
-    """Nine phases with weights of their own: 336,978 parameters."""
+    """Nine stages, each with its own weights: 336,978 parameters."""
 
-    def __init__(self, phases: int = 9, width: int = 32) -> None:
+    def __init__(self, stages: int = 9, width: int = 32) -> None:
         super().__init__()
-        self.phases = nn.ModuleList(Phase(width) for _ in range(phases))
+        self.phases = nn.ModuleList(ShrinkageStage(width) for _ in range(stages))  # so called in saved weights
         self.to(memory_format=torch.channels_last)
 
     def forward(self, problem: MaskedFourier) -> Tensor:
-        """From the zero-filled image."""
+        """Start from the zero-filled image."""
         return self._run(problem)[0]
 
     def loss(self, problem: MaskedFourier, truth: Tensor) -> Tensor:
-        """Mean squared error, and a little of the asymmetry."""
+        """Mean squared error, plus a little of the errors of the learned inverses."""
         image, asymmetry = self._run(problem)
         return F.mse_loss(image, truth) + SYMMETRY * asymmetry
 
     def _run(self, problem: MaskedFourier) -> tuple[Tensor, Tensor]:
         x = problem.x0().real
         total = x.new_zeros(())
-        for phase in self.phases:
-            x, asymmetry = phase(x, problem)
+        for stage in self.phases:
+            x, asymmetry = stage(x, problem)
             total = total + asymmetry
         return x, total
 

@@ -11,7 +11,9 @@ from deepinv.physics import Physics
 from torch import Tensor
 
 from ..denoisers import Denoiser, build_denoiser
-from ..tasks.phase import AmplitudeProblem, fields
+from ..physics.coded_diffraction import fields
+from ..prior import prior
+from ..problems.amplitudes import AmplitudeProblem
 from ..types import per_sample
 from ._fasta import Objective, fasta
 from ._one_task import noise_level
@@ -21,10 +23,11 @@ from .base import BASELINES, Answer
 STAGES = ((40, 60), (20, 40), (10, 20), (0, 10))
 """Noise levels, on the 0-255 scale, that the network of each stage was trained for."""
 NOISY, NOISY_STAGES = 50.0, 2
-"""Noise levels α from here on end after so many stages."""
+"""Images with a noise level α of NOISY or more end after this many stages."""
 WEIGHT = 0.1
-"""Of the regularisation, where data count in units of their noise and images have values of 0-255."""
+"""Weight of the regularisation, for data in units of their noise and images with values of 0-255."""
 EACH, TOLERANCE = 200, 1e-7
+"""Most iterations of a stage, and the residual that ends it earlier."""
 
 
 @BASELINES.register("prdeep")
@@ -40,16 +43,16 @@ class PrDeep(PhaseBaseline):
         return build_denoiser("compact")
 
     def made_with(self) -> Any:
-        """The denoiser."""
+        """The sha256 of the denoiser."""
         return self.denoiser.sha256
 
     def reconstruct(self, problem: AmplitudeProblem) -> Tensor:
-        """All images, those with much noise in fewer stages."""
+        """All images; those with much noise take fewer stages."""
         return self._staged(problem)[0]
 
     @torch.no_grad()
     def answer(self, y: Tensor, physics: Physics) -> Answer:
-        """With the iterations that each image took."""
+        """Reconstruct, and count the iterations that each image took."""
         problem = self.open(y, physics)
         image, iterations = self._staged(problem)
         return Answer(problem.export(image.clamp(0, 1)), iterations.cpu())
@@ -69,12 +72,12 @@ class PrDeep(PhaseBaseline):
         return x.real, taken
 
     def _objective(self, problem: AmplitudeProblem, lowest: float, highest: float) -> Objective:
-        """½‖|Ax| − y‖² + w/2·xᵀ(x − D(x)): both terms of the paper's, times the variance of the noise.
+        """½‖|Ax| − y‖² + w/2·xᵀ(x − D(x)): the paper's objective times the variance of the noise.
 
-        Networks trained for a range do not ask for the noise level, they see it; ours is told the nearest in the range.
-        What J masks leave in a pixel is √(2/J) of the noise in an amplitude, which says nothing across its direction.
+        The paper's networks are trained for a range of noise levels; ours is told the nearest level in that range.
+        With J masks a pixel has √(2/J) of the noise of an amplitude, which informs about one of two real dimensions.
         """
-        denoise, masks = problem.prior(self.denoiser.to(problem.y.device)), problem.y.shape[1]
+        denoise, masks = prior(self.denoiser.to(problem.y.device), problem.units), problem.y.shape[1]
         noise = 255 * noise_level(problem)
         weights, level = WEIGHT * noise.square(), (math.sqrt(2 / masks) * noise).clamp(lowest, highest) / 255
 

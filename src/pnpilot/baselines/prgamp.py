@@ -7,8 +7,9 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
+from ..physics.coded_diffraction import back, fields
+from ..problems.amplitudes import AmplitudeProblem
 from ..solvers.base import noise_pattern
-from ..tasks.phase import AmplitudeProblem, back, fields
 from ._bm3d import denoised
 from ._one_task import image_by_image, noise_level
 from ._phase import PhaseBaseline, direction, even_start
@@ -16,8 +17,9 @@ from .base import BASELINES
 
 DAMPING = 0.1
 PROBE = 1e-3
-"""Of the largest value, for the divergence of the denoiser."""
+"""Size of the noise that probes the divergence of the denoiser, relative to the largest value."""
 SMALLEST = 1e-12
+"""Lower bound of what divides."""
 
 
 @BASELINES.register("bm3d-prgamp")
@@ -37,7 +39,7 @@ class BM3DprGAMP(PhaseBaseline):
         masks, noise = problem.y.shape[1], max(noise_level(problem).square().item(), SMALLEST)
         x = mean_x = even_start(problem).real
         score = torch.zeros_like(problem.y, dtype=problem.masks.dtype)
-        x_variance, p_variance, precision = x.square().mean().item(), 0.0, 0.0  # an even image says nothing yet
+        x_variance, p_variance, precision = x.square().mean().item(), 0.0, 0.0  # the start knows nothing but the energy
         for _ in range(self.iterations):
             p_variance = max(_damped(x_variance, p_variance), SMALLEST)
             p = fields(problem.masks, x) - p_variance * score
@@ -59,7 +61,7 @@ def _damped(new: T, old: T) -> T:
 
 
 def _denoised(r: Tensor, level: float) -> tuple[Tensor, float]:
-    """BM3D, and how much its result follows its input: the mean of the derivative, probed by noise."""
+    """BM3D and its divergence: the mean derivative of the result by its input, probed with noise."""
     pattern = noise_pattern(tuple(r.shape[-2:]), r.device)
     step = PROBE * max(r.abs().max().item(), SMALLEST)
     x, nearby = (denoised(image, level, both_stages=True) for image in (r, r + step * pattern))
@@ -67,7 +69,7 @@ def _denoised(r: Tensor, level: float) -> tuple[Tensor, float]:
 
 
 def amplitude_score(y: Tensor, p: Tensor, noise: float, variance: float) -> tuple[Tensor, float]:
-    """How the fields should move from p, whose variance is given, towards amplitudes y = |field + noise|.
+    """Score and precision of fields with mean p and this variance, given amplitudes y = |field + noise|.
 
     With ẑ and v the mean and the mean variance of the fields given y: (ẑ − p)/variance and (1 − v/variance)/variance.
     """

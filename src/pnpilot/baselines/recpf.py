@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ..tasks.csmri import MaskedFourier
+from ..problems.masked_fourier import MaskedFourier
 from ._mri import MRIBaseline, fft, for_real_images, real_ifft
 from ._searched import Searched
 from ._wavelets import Wavelet
@@ -50,13 +50,13 @@ def _adjoint(p: Tensor) -> Tensor:
 
 
 def _laplacian(like: Tensor) -> Tensor:
-    """|D̂|²: what the adjoint after the differences does to each frequency."""
+    """|D̂|²: the factor of each frequency under the differences followed by their adjoint."""
     height, width = like.shape[-2:]
     rows, columns = (4 * torch.sin(torch.pi * torch.fft.fftfreq(n)).square() for n in (height, width))
     return (rows[:, None] + columns[None]).to(like.device)
 
 
 def _shortened(s: Tensor, length: float) -> Tensor:
-    """Each pixel's vector, shorter by `length`."""
+    """Each pixel's vector shortened by `length`, or to zero."""
     size = s.norm(dim=0, keepdim=True)
     return s * (1 - length / size.clamp_min(length))

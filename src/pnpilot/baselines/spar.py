@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from ..tasks.phase import AmplitudeProblem, back, fields
+from ..physics.coded_diffraction import back, fields
+from ..problems.amplitudes import AmplitudeProblem
 from ._bm3d import denoised
 from ._one_task import image_by_image, noise_level
 from ._phase import PhaseBaseline, direction, even_start
@@ -14,7 +15,7 @@ from .base import BASELINES
 
 @BASELINES.register("spar")
 class SPAR(Searched[AmplitudeProblem], PhaseBaseline):
-    """SPAR: amplitudes between those measured and those of the image, then BM3D, again and again."""
+    """SPAR: move the amplitudes of the image towards the measured ones, denoise by BM3D, and repeat."""
 
     reference = "Katkovnik, arXiv 2017"
     modules = ("bm3d",)
@@ -27,7 +28,7 @@ class SPAR(Searched[AmplitudeProblem], PhaseBaseline):
         return image_by_image(problem, lambda part: self._one(part, strength))
 
     def _one(self, problem: AmplitudeProblem, strength: float) -> Tensor:
-        """b = (|v| + √(|v|² + 8y²))/4 is most likely for Poisson counts near |v|; x ← BM3D(Re A†(b·e^{i∠v}))."""
+        """b = (|v| + √(|v|² + 8y²))/4 is the most likely amplitude near |v|; x ← BM3D(Re A†(b·e^{i∠v}))."""
         x = even_start(problem).real
         level = strength * noise_level(problem).item()
         for _ in range(self.iterations):

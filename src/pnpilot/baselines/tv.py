@@ -8,7 +8,7 @@ from deepinv.physics import LinearPhysics, Physics
 from torch import Tensor
 
 from ..errors import Incompatible
-from ..problem import one_each
+from ..types import one_each
 from .base import BASELINES, Baseline
 
 

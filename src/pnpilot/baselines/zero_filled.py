@@ -1,4 +1,4 @@
-"""No reconstruction at all."""
+"""Zero-filling: the adjoint of the data."""
 
 from __future__ import annotations
 

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
+import io
 import json
-import platform
 import re
-import shlex
-import sys
 import zlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import deepinv
+import numpy as np
 import torch
 from torch import Tensor
 
-from .. import __version__
-from ..io.files import writable_folder, write_json
+from ..io.files import writable_folder, write_atomically, write_json
 from .data import SIZE
-
-SCORES = ("psnr", "ssim", "iterations", "seconds")
+from .results import header
 
 
 @dataclass(frozen=True)
@@ -36,20 +32,24 @@ class Cell:
     draw: int | None = None
 
     @property
-    def file(self) -> str:
-        """A name for its file."""
+    def stem(self) -> str:
+        """A name for its files."""
         height, width = self.size
         words = f"{self.dataset} {height}x{width} {self.setting} {self.method} seed={self.seed}"
         words += "" if self.draw is None else f" draw={self.draw}"
-        return re.sub(r"[^\w.=+-]+", "_", words) + ".json"
+        return re.sub(r"[^\w.=+-]+", "_", words)
+
+    @property
+    def file(self) -> str:
+        """The name of the file with its scores."""
+        return self.stem + ".json"
 
 
 @dataclass
 class Cells:
-    """The folder that holds them."""
+    """The folder that holds them, and a few reconstructions to look at."""
 
     folder: Path
-    command: str = field(default_factory=lambda: shlex.join(["pnpilot", *sys.argv[1:]]))
 
     def __post_init__(self) -> None:
         writable_folder(self.folder)
@@ -58,38 +58,34 @@ class Cells:
         """Scores by image as far as they are known; none if they were made with something else."""
         try:
             content = json.loads((self.folder / cell.file).read_text())
-            return content["images"] if content["made_with"] == _plain(made_with) else {}
+            return content["images"] if content["made_with"] == json.loads(json.dumps(made_with)) else {}
         except (OSError, ValueError, KeyError, TypeError):
             return {}
 
     def write(self, cell: Cell, made_with: Any, images: Mapping[str, Mapping[str, Any]]) -> None:
         """Keep what is known of a cell, with what another run may have found of it meanwhile."""
         images = {**self.read(cell, made_with), **images}
-        versions = {"pnpilot": __version__, "torch": torch.__version__, "deepinv": deepinv.__version__}
-        content = {
-            "dataset": cell.dataset,
-            "setting": cell.setting,
-            "method": cell.method,
-            "seed": cell.seed,
-            "size": cell.size,
-            "draw": cell.draw,
-            "command": self.command,
-            "versions": {**versions, "python": platform.python_version()},
-            "made_with": made_with,
-            "images": images,
-        }
-        write_json(self.folder / cell.file, content)
+        write_json(self.folder / cell.file, {**asdict(cell), **header(), "made_with": made_with, "images": images})
+
+    def picture(self, cell: Cell, made_with: Any, identity: Any) -> Tensor | None:
+        """The reconstruction (C, H, W) of an image, if it was kept and made with the same."""
+        try:
+            return torch.from_numpy(np.load(self._picture_file(cell, made_with, identity), allow_pickle=False))
+        except (OSError, ValueError, EOFError, TypeError):
+            return None
+
+    def keep_picture(self, cell: Cell, made_with: Any, identity: Any, image: Tensor) -> None:
+        """Keep the reconstruction (C, H, W) of an image."""
+        content = io.BytesIO()
+        np.save(content, image.cpu().numpy(), allow_pickle=False)
+        write_atomically(self._picture_file(cell, made_with, identity), content.getvalue())
+
+    def _picture_file(self, cell: Cell, made_with: Any, identity: Any) -> Path:
+        """What it was made from and with is part of its name: a picture of something else is not found."""
+        key = zlib.crc32(json.dumps([made_with, identity]).encode())
+        return self.folder / f"{cell.stem}_{key:08x}.npy"
 
 
 def checksum(image: Tensor) -> int:
     """Tells one image from another of the same name."""
     return zlib.crc32(image.cpu().numpy().tobytes())
-
-
-def means(images: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """The mean of each score."""
-    return {name: round(sum(image[name] for image in images) / len(images), 4) for name in SCORES}
-
-
-def _plain(value: Any) -> Any:
-    return json.loads(json.dumps(value))

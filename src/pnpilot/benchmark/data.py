@@ -1,4 +1,4 @@
-"""Test sets in a folder the user names; none of them is part of the package."""
+"""What tables are measured on: test sets in a folder the user names, none of them part of the package, and settings."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from torch import Tensor
 
 from ..errors import BadInput
 from ..io.images import image_paths, read_image
+from ..tasks import Setting, Task
 
 SIZE = (128, 128)
 """Of the test images for MRI and phase retrieval, as in the paper."""
@@ -30,7 +31,17 @@ def check_datasets(data: Path, names: Sequence[str], images: int | None = None) 
             read_image(path)
 
 
-def load_dataset(data: Path, name: str, size: tuple[int, int], images: int | None = None) -> tuple[list[str], Tensor]:
-    """Names and images (N, 1, height, width) of a test set."""
+def load_dataset(
+    data: Path, name: str, size: tuple[int, int], images: int | None = None, channels: int = 1
+) -> tuple[list[str], Tensor]:
+    """Names and images (N, channels, height, width) of a test set."""
     paths = image_paths(dataset_folder(data, name))[:images]
-    return [path.stem for path in paths], torch.stack([read_image(path, size) for path in paths])
+    return [path.stem for path in paths], torch.stack([read_image(path, size, channels) for path in paths])
+
+
+def choose_settings(task: Task, labels: Sequence[str]) -> list[Setting]:
+    """The settings with these labels, once each, or all of the task's if there are none."""
+    settings = {setting.label: setting for setting in map(task.named, labels)}
+    for setting in settings.values():  # what is wrong with one is said before the first is measured
+        task.physics(setting, (task.channels[0], *SIZE), torch.Generator())
+    return list(settings.values()) or list(task.settings)

@@ -13,9 +13,10 @@ from ..denoisers import DENOISERS, Denoiser
 from ..tasks.csmri import CSMRI
 from ..weights import has_weights
 from .data import SIZE, dataset_folder, load_dataset
-from .denoising import complexity, denoise_folder, device_name, milliseconds
+from .denoising import complexity, denoise_folder, milliseconds
 from .policies import Bench, measured
-from .published import MILLISECONDS, PLUGGED_IN
+from .published import ALONE, MILLISECONDS, PLUGGED_IN
+from .report import number as printed
 from .results import Results
 
 DATASETS = ("set12", "bsd68")
@@ -43,7 +44,7 @@ class DenoiserResults(Results):
     def show(self, console: Console) -> None:
         """Print both tables."""
         super().show(console)
-        if not self.content["rows"]:
+        if not self.rows:
             return
         table = Table(box=None, header_style="bold")
         table.add_column("\ndenoiser")
@@ -66,12 +67,12 @@ class DenoiserResults(Results):
                 *(alone.get(key) for key in ("psnr", "paper")),
                 *(plugged_in.get(key) for key in ("psnr", "paper_medical7")),
             )
-            table.add_row(method, *("" if number is None else f"{number:.2f}" for number in numbers))
+            table.add_row(method, *(printed(number, "cost") for number in numbers))
         console.print(table)
 
     def _by_method(self) -> dict[str, dict[tuple[str, str], dict[str, Any]]]:
         found: dict[str, dict[tuple[str, str], dict[str, Any]]] = {}
-        for row in self.content["rows"]:
+        for row in self.rows:
             found.setdefault(row["method"], {})[row["dataset"], row["setting"]] = row
         return found
 
@@ -89,19 +90,21 @@ def bench_denoisers(
 ) -> None:
     """Denoise every test set at every level, then reconstruct; `tick` hears of each finished cell."""
     seed = results.content["seed"]
+    # The paper's numbers are means over whole sets.
+    alone, plugged_in = (ALONE, PLUGGED_IN) if images is None else ({}, {})
     for name, denoiser in denoisers.items():
-        results.content["device"] = device_name(denoiser.device)
         costs = _costs(name, denoiser)
         for dataset in datasets:
             folder = dataset_folder(data, dataset)
             for level in LEVELS:
                 scores = list(denoise_folder(denoiser, folder, level, seed=seed, images=images))
-                results.add(dataset, f"sigma={level}", name, scores, **costs)
+                paper = alone.get(dataset, {}).get(f"sigma={level}", {}).get(name)
+                results.add(dataset, f"sigma={level}", name, scores, paper, **costs)
                 tick(f"{name} {dataset} sigma={level}")
         if pnp:
             found = _plugged_in(denoiser, data, seed, batch, images)
-            paper = {"paper_medical7": PLUGGED_IN[name]} if name in PLUGGED_IN else {}
-            results.add(PNP_SET, PNP_SETTING.label, name, found, policy=PNP_POLICY, **paper, **costs)
+            similar = {"paper_medical7": plugged_in[name]} if name in plugged_in else {}
+            results.add(PNP_SET, PNP_SETTING.label, name, found, policy=PNP_POLICY, **similar, **costs)
             tick(f"{name} {PNP_SET} {PNP_SETTING.label}")
 
 

@@ -14,7 +14,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from ..denoisers import Denoiser
 from ..denoisers.base import half_precision
 from ..io.images import image_paths, read_image
-from ..metrics import psnr, ssim
+from .scores import scored
 
 
 def denoise_folder(
@@ -29,8 +29,8 @@ def denoise_folder(
         with torch.inference_mode():
             clean = denoiser(noisy, sigma / 255).cpu()
         seconds = time.perf_counter() - start
-        scores = {"psnr": psnr(clean, truth).item(), "ssim": ssim(clean, truth).item()}
-        yield {"image": path.stem, **scores, "iterations": 1, "seconds": seconds}
+        (scores,) = scored(clean, truth, torch.ones(1), seconds, denoiser.device)
+        yield {"image": path.stem, **scores}
 
 
 def mean_psnr(denoiser: Denoiser, folder: Path, sigma: float) -> float:
@@ -65,8 +65,3 @@ def milliseconds(denoiser: Denoiser, height: int = 256, width: int = 256) -> flo
             wait(device)
             times.append(time.perf_counter() - start)
     return 1e3 * statistics.median(times[warm_up:])
-
-
-def device_name(device: torch.device) -> str:
-    """What numbers were measured on."""
-    return torch.cuda.get_device_name(device) if device.type == "cuda" else "CPU"

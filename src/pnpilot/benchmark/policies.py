@@ -15,23 +15,25 @@ from torch import Tensor
 from ..baselines import BASELINES, Answer, build_baseline
 from ..denoisers import Denoiser
 from ..errors import Incompatible, UnknownName
-from ..metrics import psnr, ssim
+from ..metrics import psnr
 from ..policies import POLICIES, Policy, build_policy
 from ..policies.learned import Learned, policy_name
-from ..policies.oracle import Oracle, Surface
-from ..problem import Hints, Problem
+from ..problems import Hints, Problem, open_problem
 from ..reconstruct import check_fit, rollout
+from ..simulation import simulated
 from ..solvers import Solver, build_solver
-from ..tasks import Setting, Task, open_problem, simulated
+from ..tasks import Setting, Task
 from ..weights import has_weights
 from .data import SIZE, load_dataset
+from .oracles import ORACLES, Oracle, Surface
 from .results import Results
+from .scores import scored
+from .tables import table_of
 
 
 def method_names(task: Task, learned: Iterable[str] = ()) -> list[str]:
     """The start, then policies made by hand, those that see the truth, and learned ones; a star is a perfect stop."""
-    made = [name for name in POLICIES if not issubclass(POLICIES[name], Learned)]
-    made = sorted(made, key=lambda name: POLICIES[name].needs_truth)
+    made = [*(name for name in POLICIES if not issubclass(POLICIES[name], Learned)), *ORACLES]
     return [task.start, *(name + star for name in made for star in ("", "*")), *learned]
 
 
@@ -51,7 +53,7 @@ def check_methods(task: Task, methods: Sequence[str], learned: Iterable[str] = (
 def learned_policies(bench: Bench, folders: Sequence[Path]) -> dict[str, Learned]:
     """Trained policies for the table, by method: the one that ships, if there is one, and those in folders."""
     task, denoiser = bench.task.name, bench.denoiser
-    offers = simulated(bench.task, torch.full((1, 1, 32, 32), 0.5), bench.task.settings[0]).offers
+    offers = simulated(bench.task, torch.full((1, bench.channels, 32, 32), 0.5), bench.task.settings[0]).offers
     solver = build_solver(bench.solver, offers).name
     found = {}
     for folder in folders:
@@ -62,12 +64,12 @@ def learned_policies(bench: Bench, folders: Sequence[Path]) -> dict[str, Learned
                 "the policy in {} was trained for task {!r}, solver {!r} and denoiser {!r}, ".format(folder, *made_for)
                 + "not for {!r}, {!r} and {!r}".format(*wanted)
             )
-        if objection := policy.objection(denoiser):
-            raise Incompatible(f"{folder}: {objection}")
+        if mismatch := policy.mismatch(denoiser):
+            raise Incompatible(f"{folder}: {mismatch}")
         found[next(name for name in (policy.name, folder.name, str(folder)) if name not in found)] = policy
     if Learned.name not in found and has_weights(shipped := policy_name(Learned.name, task, solver)):
         policy = Learned.load(shipped)
-        if not policy.objection(denoiser):
+        if not policy.mismatch(denoiser):
             found[Learned.name] = policy
     for policy in found.values():
         policy.network.to(denoiser.device)
@@ -87,6 +89,8 @@ class Bench:
     batch: int = 16
     """Images per batch when running, and points × images when searching."""
     size: tuple[int, int] = SIZE
+    channels: int = 1
+    """Images are read as grey ones, or as colour with 3."""
     learned: Mapping[str, Learned] = field(default_factory=dict)
     estimate_noise: bool = False
     """Whether policies must find out the noise level by themselves."""
@@ -100,6 +104,16 @@ class Run(NamedTuple):
     best: Tensor
     best_iteration: Tensor
     seconds: float
+    """Per image."""
+
+    def last_scores(self, truth: Tensor) -> list[dict[str, Any]]:
+        """Of the images where the policy stopped."""
+        return scored(self.last, truth, self.iterations.float(), self.seconds, truth.device)
+
+    def best_scores(self, truth: Tensor) -> list[dict[str, Any]]:
+        """Of the images at their best: a perfect stop, whose time is the share of the iterations up to there."""
+        share = self.best_iteration.float().mean().item() / self.iterations.float().mean().item()
+        return scored(self.best, truth, self.best_iteration.float(), self.seconds * share, truth.device)
 
 
 def bench_policies(
@@ -114,8 +128,9 @@ def bench_policies(
     tick: Callable[[str], Any] = lambda _: None,
 ) -> None:
     """Fill the table, dataset by dataset, setting by setting; `tick` hears of each finished cell."""
+    table, comparable = table_of(bench.task), bench.size == SIZE and images is None
     for dataset in datasets:
-        names, truth = load_dataset(data, dataset, bench.size, images)
+        names, truth = load_dataset(data, dataset, bench.size, images, bench.channels)
         truth = truth.to(bench.denoiser.device)
         for setting in settings:
             scores: dict[str, list[dict[str, Any]]] = {}
@@ -124,16 +139,9 @@ def bench_policies(
                     own = zip(names, found, strict=True)
                     scores.setdefault(method, []).extend({"image": name, "seed": seed, **s} for name, s in own)
                     if seed + 1 == bench.seed + bench.seeds:
-                        results.add(dataset, setting.label, method, scores[method])
+                        paper = table.paper(dataset, setting.label, method) if comparable else None
+                        results.add(dataset, setting.label, method, scores[method], paper)
                     tick(f"{dataset} {setting.label} {method}")
-
-
-def choose_settings(task: Task, labels: Sequence[str]) -> list[Setting]:
-    """The settings with these labels, once each, or all of the task's if there are none."""
-    settings = {setting.label: setting for setting in map(task.named, labels)}
-    for setting in settings.values():  # what is wrong with one is said before the first is measured
-        task.physics(setting, *SIZE, torch.Generator())
-    return list(settings.values()) or list(task.settings)
 
 
 @torch.no_grad()
@@ -152,19 +160,19 @@ def measured(
         if name == bench.task.start:
             yield name, _one_shot(lambda: Answer(problem.x0(), torch.zeros(len(truth))), truth)
             continue
-        if name in BASELINES and name not in POLICIES:  # some methods gave their schedule its name
-            yield name, _one_shot(partial(build_baseline(name).answer, y, physics), truth)
+        if name in BASELINES:
+            yield name, _one_shot(partial(_by_baseline, name, bench.task, y, physics), truth)
             continue
-        policy = bench.learned.get(name) or build_policy(name, solver)
-        if isinstance(policy, Oracle):
-            policy.best_stop = starred
-            policy.search(surface)
-            run = run_policy(problem, solver, denoiser, policy, truth, len(truth))
+        if name in ORACLES:
+            oracle = ORACLES[name](solver, best_stop=starred)
+            oracle.search(surface)
+            run = run_policy(problem, solver, denoiser, oracle, truth, len(truth))
         else:
+            policy = bench.learned.get(name) or build_policy(name, solver)
             run = runs[name] = runs.get(name) or run_policy(problem, solver, denoiser, policy, truth, bench.batch)
-        scores = _best_scores(run, policy, truth) if starred else _last_scores(run, truth)
-        if isinstance(policy, Oracle):
-            scores = [{**score, **found} for score, found in zip(scores, _found(policy, len(truth)), strict=True)]
+        scores = run.best_scores(truth) if starred else run.last_scores(truth)
+        if name in ORACLES:
+            scores = [{**score, **found} for score, found in zip(scores, _found(oracle, len(truth)), strict=True)]
         yield method, scores
 
 
@@ -178,7 +186,7 @@ def run_policy(problem: Problem, solver: Solver, denoiser: Denoiser, policy: Pol
         when = torch.zeros(len(index), dtype=torch.long, device=truth.device)
         start = time.perf_counter()
         for step in rollout(part, solver, denoiser, policy):
-            image = step.image.real
+            image = solver.output(step.state).real
             found = psnr(image, target)
             better = found > score
             best = torch.where(better[:, None, None, None], image, best)
@@ -194,29 +202,19 @@ def run_policy(problem: Problem, solver: Solver, denoiser: Denoiser, policy: Pol
     )
 
 
+def _by_baseline(name: str, task: Task, y: Tensor, physics: Any) -> Answer:
+    image, iterations = build_baseline(name).answer(y, physics)
+    return Answer(task.extract(image), iterations)
+
+
 def _one_shot(call: Callable[[], Answer], truth: Tensor) -> list[dict[str, Any]]:
     start = time.perf_counter()
     answer = call()
-    image = answer.image[:, :1].cpu()  # waits for the device; of two channels, the first is the real part
+    image = answer.image.cpu()  # waits for the device
     seconds = (time.perf_counter() - start) / len(truth)
-    return _scores(image, truth.cpu(), answer.iterations.float(), seconds)
+    return scored(image, truth.cpu(), answer.iterations.float(), seconds, truth.device)
 
 
 def _found(policy: Oracle, images: int) -> list[dict[str, float]]:
     columns = {name: values.expand(images).tolist() for name, values in policy.values.items()}
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-
-
-def _last_scores(run: Run, truth: Tensor) -> list[dict[str, Any]]:
-    return _scores(run.last, truth, run.iterations.float(), run.seconds)
-
-
-def _best_scores(run: Run, policy: Policy, truth: Tensor) -> list[dict[str, Any]]:
-    # A perfect stop cannot be run, so its time is the share of the iterations it would have taken.
-    share = run.best_iteration.float().mean().item() / policy.decisions
-    return _scores(run.best, truth, run.best_iteration.float(), run.seconds * share)
-
-
-def _scores(image: Tensor, truth: Tensor, iterations: Tensor, seconds: float) -> list[dict[str, Any]]:
-    columns = zip(psnr(image, truth).tolist(), ssim(image, truth).tolist(), iterations.tolist(), strict=True)
-    return [{"psnr": p, "ssim": s, "iterations": n, "seconds": seconds} for p, s, n in columns]

@@ -1,66 +1,87 @@
-"""A comparison in Markdown: a table per test set and score, the best marked, the paper's numbers beside it."""
+"""Rows as tables: on the terminal, and in Markdown with the best marked and the paper's numbers beside ours."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
+from rich.table import Table as ScreenTable
+from rich.text import Text
 
 Row = Mapping[str, Any]
-ABOUT_PAPER = {
-    "brain50": ", on its MICCAI. Very likely the same images, not proven.",
-    "medical4": ", on its Medical7. Four of its seven images are here, so the means cannot be compared.",
-    "phase12": ", on the same twelve images. It has one row for HIO and does not say in which reading.",
-}
-"""What to know of the paper's numbers."""
+FORMS = {"psnr": "{:.2f}", "ssim": "{:.4f}", "iterations": "{:.1f}", "seconds": "{:.3f}"}
+"""How numbers are printed; others have two digits after the point."""
+MORE_IS_BETTER = ("psnr", "ssim", "paper")
+STYLES = {"best": "bold", "second": "underline", "": ""}
+AROUND = {"best": "**{}**", "second": "*{}*", "": "{}"}
+SPREADS = {"seeds": "seeds of noise", "draws": "draws of operators"}
 
 
-def markdown(title: str, rows: Sequence[Row], command: str) -> str:
-    """The whole report."""
+def show(rows: Sequence[Row], console: Console) -> None:
+    """Print one line per row; of several methods in one setting the best is bold, the second best underlined."""
+    rows = [_flat(row) for row in rows]
+    extra = {"seeds": "spread of\nseeds", "draws": "spread of\ndraws", "paper": "paper's\nPSNR"}
+    extra = {key: title for key, title in extra.items() if any(row[key] is not None for row in rows)}
+    table = ScreenTable(box=None, header_style="bold")
+    for name in ("dataset", "setting", "method"):
+        table.add_column(name, no_wrap=True)
+    for name in ("PSNR", "SSIM", "iterations", "seconds", *extra.values()):
+        table.add_column(name, justify="right")
+    for (dataset, setting), group in groupby(rows, lambda row: (row["dataset"], row["setting"])):
+        own = list(group)
+        places = marks([row["psnr"] for row in own], FORMS["psnr"]) if len(own) > 1 else [""]
+        for row, place in zip(own, places, strict=True):
+            first, *others = (number(row[key], key) for key in (*FORMS, *extra))
+            # Text, for names may hold brackets.
+            words = (Text(dataset), Text(setting), Text(row["method"]), Text(first, STYLES[place]))
+            table.add_row(*words, *others)
+        table.add_section()
+    console.print(table)
+
+
+def markdown(title: str, rows: Sequence[Row], command: str, notes: Mapping[str, str]) -> str:
+    """A whole report: a table per test set and score; `notes` say what to know of the paper's numbers."""
     parts = [f"# {title}", f"`{command}`", "**best** and *second best* of a row."]
-    for dataset in _distinct(rows, "dataset"):
+    for dataset in distinct(rows, "dataset"):
         own = [row for row in rows if row["dataset"] == dataset]
         parts += [f"## {dataset}", f"Means over {own[0]['count']} reconstructions."]
         parts += ["### PSNR in dB", psnr_table(own)]
-        if any(row["paper"] for row in own):
-            parts.append(f"† as the paper printed it{ABOUT_PAPER.get(dataset, '.')}")
-        parts += _spreads(own)
-        parts += ["### SSIM", _table(own, "ssim", "{:.4f}", best=True)]
-        parts += ["### Iterations", _table(own, "iterations", "{:.1f}")]
-        parts += [f"### Seconds per image{_where(own)}", _table(own, "seconds", "{:.3f}")]
+        if any(row["paper"] is not None for row in own):
+            parts.append(f"† as the paper printed it{', ' + notes[dataset] if dataset in notes else '.'}")
+        for kind, words in SPREADS.items():
+            if any(row["spread"][kind] is not None for row in own):
+                parts += [f"### Largest less smallest mean PSNR of the {words}", grid(own, kind)]
+        parts += ["### SSIM", grid(own, "ssim"), "### Iterations", grid(own, "iterations")]
+        parts += [f"### Seconds per image{_where(own)}", grid(own, "seconds")]
     return "\n\n".join(parts) + "\n"
 
 
 def psnr_table(rows: Sequence[Row]) -> str:
-    """Settings down, methods across, then what the paper has for those of them that it has too."""
-    methods = _distinct([row for row in rows if row["paper"]], "method")
-
-    def printed(setting: str) -> list[str]:
-        values = {row["method"]: row["paper"] for row in rows if row["setting"] == setting}
-        return _marked([values.get(name) for name in methods], "{:.2f}")
-
-    return _table(rows, "psnr", "{:.2f}", best=True, more=[f"{name} †" for name in methods], cells=printed)
+    """Our PSNR, then what the paper has for those methods that it has too."""
+    return grid(rows, "psnr", "paper")
 
 
-def show(rows: Sequence[Row], console: Console) -> None:
-    """Print one line per cell; best in bold, second best underlined."""
-    table = Table(box=None, header_style="bold")
-    for name in ("dataset", "setting", "method"):
-        table.add_column(name, no_wrap=True)
-    for name in ("PSNR", "SSIM", "iterations", "seconds", "paper's PSNR"):
-        table.add_column(name, justify="right")
-    styles = {"best": "bold", "second": "underline", "": ""}
-    for (dataset, setting), group in groupby(rows, lambda row: (row["dataset"], row["setting"])):
-        own = list(group)
-        for row, mark in zip(own, marks([row["psnr"] for row in own], "{:.2f}"), strict=True):
-            numbers = (f"{row['ssim']:.4f}", f"{row['iterations']:.1f}", f"{row['seconds']:.3f}")
-            score = f"[{styles[mark]}]{row['psnr']:.2f}[/]" if mark else f"{row['psnr']:.2f}"
-            table.add_row(dataset, setting, row["method"], score, *numbers, _number(row["paper"], "{:.2f}"))
-        table.add_section()
-    console.print(table)
+def grid(rows: Sequence[Row], *keys: str) -> str:
+    """Settings down, methods across, in Markdown: a block of columns for each key that any method has."""
+    rows = [_flat(row) for row in rows]
+    blocks = [(keys[0], distinct(rows, "method"))]
+    blocks += [(key, distinct([row for row in rows if row.get(key) is not None], "method")) for key in keys[1:]]
+    headers = [name + (" †" if key == "paper" else "") for key, methods in blocks for name in methods]
+    lines = []
+    for setting in distinct(rows, "setting"):
+        own = {row["method"]: row for row in rows if row["setting"] == setting}
+        cells: list[str] = []
+        for key, methods in blocks:
+            cells += _marked([own.get(name, {}).get(key) for name in methods], key)
+        lines.append([setting, *cells])
+    return table(["", *headers], lines)
+
+
+def table(header: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
+    """A table in Markdown."""
+    return "\n".join("| " + " | ".join(line) + " |" for line in (header, ["---"] * len(header), *lines))
 
 
 def marks(values: Sequence[float | None], form: str) -> list[str]:
@@ -71,36 +92,24 @@ def marks(values: Sequence[float | None], form: str) -> list[str]:
     return ["" if value is None else places.get(value, "") for value in shown]
 
 
-def _table(
-    rows: Sequence[Row],
-    score: str,
-    form: str,
-    *,
-    best: bool = False,
-    more: Sequence[str] = (),
-    cells: Callable[[str], Iterable[str]] = lambda _: (),
-) -> str:
-    methods = _distinct(rows, "method")
-    lines = [["", *methods, *more], ["---"] * (1 + len(methods) + len(more))]
-    for setting in _distinct(rows, "setting"):
-        own = {row["method"]: row[score] for row in rows if row["setting"] == setting}
-        values = [own.get(name) for name in methods]
-        shown = _marked(values, form) if best else [_number(value, form) for value in values]
-        lines.append([setting, *shown, *(cells(setting) if more else ())])
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+def number(value: float | None, key: str) -> str:
+    """A number as it is printed, or nothing."""
+    return "" if value is None else FORMS.get(key, "{:.2f}").format(value)
 
 
-def _marked(values: Sequence[float | None], form: str) -> list[str]:
-    around = {"best": "**{}**", "second": "*{}*", "": "{}"}
-    return [around[mark].format(_number(value, form)) for value, mark in zip(values, marks(values, form), strict=True)]
-
-
-def _number(value: float | None, form: str) -> str:
-    return "" if value is None else form.format(value)
-
-
-def _distinct(rows: Sequence[Row], key: str) -> list[str]:
+def distinct(rows: Sequence[Row], key: str) -> list[str]:
+    """The values of a key, in the order in which they come."""
     return list(dict.fromkeys(row[key] for row in rows))
+
+
+def _flat(row: Row) -> dict[str, Any]:
+    """With the spreads as numbers of their own."""
+    return {**row, **row["spread"]}
+
+
+def _marked(values: Sequence[float | None], key: str) -> list[str]:
+    places = marks(values, FORMS.get(key, "{:.2f}")) if key in MORE_IS_BETTER else [""] * len(values)
+    return [AROUND[place].format(number(value, key)) for value, place in zip(values, places, strict=True)]
 
 
 def _where(rows: Sequence[Row]) -> str:
@@ -109,14 +118,3 @@ def _where(rows: Sequence[Row]) -> str:
     if len(set(devices.values())) == 1:
         return f", {next(iter(devices.values()))}"
     return ", " + "; ".join(f"{method}: {device}" for method, device in devices.items())
-
-
-def _spreads(rows: Sequence[Row]) -> list[str]:
-    """How much the means differ between seeds of noise and between draws of masks, where there are several."""
-    parts = []
-    for kind, words in {"seeds": "seeds of noise", "draws": "draws of masks"}.items():
-        own = [{**row, kind: row["spread"][kind]} for row in rows]
-        if any(row[kind] is not None for row in own):
-            title = f"### Largest less smallest mean PSNR of the {words}"
-            parts += [title, _table(own, kind, "{:.2f}")]
-    return parts

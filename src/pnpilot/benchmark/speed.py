@@ -9,8 +9,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..devices import device_name
 from ..metrics import psnr
 from ..model import PnPilot
+from ..physics import selected
 from ..tasks import Task
 from .denoising import complexity
 
@@ -21,7 +23,7 @@ ROUNDS = 3
 def bench_speed(
     model: PnPilot, task: Task, truth: Tensor, batch: int, tick: Callable[[str], Any] = lambda _: None
 ) -> dict[str, Any]:
-    """Rates and PSNR of both ways on the images (N, 1, H, W), each setting of the task in turn."""
+    """Rates and PSNR of both ways on the images (N, C, H, W), each setting of the task in turn."""
     settings = [task.settings[index % len(task.settings)] for index in range(len(truth))]
     y, physics = task.simulate(truth, settings)
 
@@ -31,8 +33,8 @@ def bench_speed(
         _wait(truth.device)
         start = time.perf_counter()
         for index in torch.arange(count, device=truth.device).split(size):
-            result = model.reconstruct(y[index], task.select(physics, index))
-            images.append(result.image[:, :1].real)
+            result = model.reconstruct(y[index], selected(physics, index, len(y)))
+            images.append(task.extract(result.image).real)
             iterations += sum(record["iterations"] for record in result.trace)
         _wait(truth.device)
         return torch.cat(images), iterations, time.perf_counter() - start
@@ -53,7 +55,7 @@ def bench_speed(
     rate, alone_rate = len(truth) / seconds, single / alone_seconds
     peak = matrix_rate(truth.device)
     return {
-        "device": torch.cuda.get_device_name(truth.device) if truth.device.type == "cuda" else "CPU",
+        "device": device_name(truth.device),
         "batch": batch,
         "images": len(truth),
         "size": list(truth.shape[-2:]),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import torch
@@ -11,9 +10,10 @@ from torch import Tensor
 from ..denoisers import Denoiser
 from ..metrics import psnr
 from ..policies import Policy
-from ..policies.oracle import Surface
 from ..reconstruct import rollout
-from ..tasks import Setting, Task, simulated
+from ..simulation import simulated
+from ..tasks import Setting, Task
+from .oracles import Surface, search_range
 
 POINTS, CLOSER = 10, 8
 """Strengths over the whole range, and once more around the optima."""
@@ -45,7 +45,8 @@ def measure_strength(
         points = torch.stack([sigma, *(torch.full_like(sigma, value) for value in others)], 1).log()
         return surface.curves(points[:, None].expand(-1, len(problem), -1))[..., -1].cpu()
 
-    sigma = torch.linspace(math.log(3 / 255), math.log(solver.params["sigma"].high), POINTS).exp()
+    low, high = torch.tensor(search_range(solver.params["sigma"])).log()
+    sigma = torch.linspace(low, high, POINTS).exp()
     curves = scores(sigma)
     best = curves.argmax(0)
     low, high = sigma[(best.min() - 1).clamp_min(0)], sigma[(best.max() + 1).clamp_max(POINTS - 1)]
@@ -57,4 +58,4 @@ def measure_strength(
         ran = step.ran.cpu()
         total += step.action.params["sigma"].sum(1).cpu() * ran
         count += step.action.iterations * ran
-    return Strength(sigma, curves, total / count, psnr(step.image.real, truth).cpu())
+    return Strength(sigma, curves, total / count, psnr(solver.output(step.state), truth).cpu())

@@ -7,12 +7,25 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
-from ._shared import Device, chosen_device, stoppable
+from ..errors import PnPilotError, UnknownName, first_line
+from ._shared import Device, chosen_device, stoppable, terminable
 from .bench import bench
 from .train import train
 
+
+class Commands(TyperGroup):
+    """Any of the commands may be stopped; those that keep something say so themselves."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command that was asked for."""
+        with stoppable("stopped"):
+            return super().invoke(ctx)
+
+
 app = typer.Typer(
+    cls=Commands,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -31,11 +44,19 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def _main(
-    version: Annotated[
+    version: Annotated[  # noqa: ARG001 (its callback does the work)
         bool, typer.Option("--version", help="Print the version and exit.", callback=_version, is_eager=True)
     ] = False,
+    own: Annotated[
+        list[str] | None,
+        typer.Option("--with", metavar="FILE", help="A Python file, or module, with things of your own to register."),
+    ] = None,
 ) -> None:
     """Plug-and-play image reconstruction."""
+    from ..plugins import use
+
+    for name in own or ():
+        use(name)
 
 
 @app.command()
@@ -52,59 +73,73 @@ def demo(
 
 @app.command("list")
 def list_registered(
-    kind: Annotated[str | None, typer.Argument(help="Only tasks, solvers, denoisers, policies or baselines.")] = None,
+    kind: Annotated[
+        str | None, typer.Argument(help="Only problems, tasks, solvers, denoisers, policies or baselines.")
+    ] = None,
 ) -> None:
-    """Show what is registered: tasks, solvers, denoisers, policies, baselines."""
+    """Show what is registered: problems, tasks, solvers, denoisers, policies, baselines, oracles."""
     from rich.console import Console
     from rich.table import Table
 
-    from ..baselines import BASELINES
-    from ..denoisers import DENOISERS
-    from ..errors import UnknownName
-    from ..policies import POLICIES
-    from ..solvers import SOLVERS
-    from ..tasks import TASKS
+    from ..benchmark.oracles import ORACLES
+    from ..registry import summary
+    from ..rooms import rooms
 
-    rooms: dict[str, Any] = {
-        "tasks": TASKS,
-        "solvers": SOLVERS,
-        "denoisers": DENOISERS,
-        "policies": POLICIES,
-        "baselines": BASELINES,
-    }
-    if kind not in (None, *rooms):
-        raise UnknownName(f"unknown kind {kind!r}; known: {', '.join(rooms)}")
-    columns = {None: ("kind", "name", "what it is"), "baselines": ("name", "what it is", "reference")}
-    table = Table(*columns.get(kind, ("name", "what it is")), box=None, header_style="bold", show_edge=False)
-    for room, registry in rooms.items():
+    registries: dict[str, Any] = {**rooms(), "oracles": ORACLES}
+    if kind not in (None, *registries):
+        raise UnknownName(f"unknown kind {kind!r}; known: {', '.join(registries)}")
+    cited = kind in ("solvers", "baselines")
+    columns = ("kind", "name", "what it is") if kind is None else ("name", "what it is", *["reference"] * cited)
+    table = Table(*columns, box=None, header_style="bold", show_edge=False)
+    for room, registry in registries.items():
         if kind not in (None, room):
             continue
         for index, name in enumerate(registry):
-            row = [name, registry.summary(name)]
+            row = [name, summary(registry[name])]
             if kind is None:
                 row = [room if index == 0 else "", *row]
-            elif room == "baselines":
-                obstacle = BASELINES[name].obstacle()
-                row = [*row, BASELINES[name].reference + (f" ({obstacle})" if obstacle else "")]
+            elif cited:
+                obstacle = registry[name].obstacle() if room == "baselines" else None
+                row = [*row, registry[name].reference + (f" ({obstacle})" if obstacle else "")]
             table.add_row(*row)
         table.add_section()
-    Console().print(table)
+    Console(markup=False, emoji=False).print(table)
+
+
+def _own_things_first(arguments: list[str]) -> list[str]:
+    """`--with FILE` may stand anywhere on the line: it is an option of the program, not of a command."""
+    first, rest, words = [], [], iter(arguments)
+    for word in words:
+        if word == "--with" and (value := next(words, None)) is not None:
+            first += [word, value]
+        elif word.startswith("--with="):
+            first.append(word)
+        else:
+            rest.append(word)
+    return [*first, *rest]
 
 
 def main() -> None:
     """Entry point: errors a user can mend are one line and exit code 2."""
-    from ..errors import PnPilotError
-
     try:
-        sys.exit(app(standalone_mode=False))
-    except PnPilotError as error:
-        typer.echo(f"pnpilot: {error}", err=True)
-        sys.exit(2)
+        with terminable():
+            sys.exit(app(_own_things_first(sys.argv[1:]), standalone_mode=False))
     except Exception as error:
-        # What the command-line library refuses; its classes have moved from one release to another.
-        explain = getattr(error, "format_message", None)
-        if explain is None:
+        message = _mendable(error)
+        if message is None:
             raise
-        if message := explain():  # nothing is said where the help was shown
-            typer.echo(f"pnpilot: {message}", err=True)
+        if message:  # nothing is said where the help was shown
+            typer.echo(f"pnpilot: {' '.join(message.splitlines())}", err=True)
         sys.exit(2)
+
+
+def _mendable(error: Exception) -> str | None:
+    """What to tell about an error that a user can mend; None for one of ours."""
+    if isinstance(error, PnPilotError):
+        return str(error)
+    # torch says it in three ways, and importing it here only to ask for its class would be slow.
+    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError" or "allocate memory" in str(error):
+        return f"not enough memory, smaller batches or images need less: {first_line(error)}"
+    # What the command-line library refuses; its classes have moved from one release to another.
+    explain = getattr(error, "format_message", None)
+    return None if explain is None else explain()

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import os
+import re
+import signal
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..errors import BadInput, Terminated, first_line, require
+
 if TYPE_CHECKING:
     import torch
+
+    from ..tasks import Task
+
+SMALLEST_SIDE, LARGEST_SIDE = 16, 4096
+"""Of images that are resized to what was asked for."""
+LARGEST_BATCH = 4096
 
 Data = Annotated[Path, typer.Option(help="Folder that holds the test sets, as NAME/ or test/NAME/.")]
 Json = Annotated[Path | None, typer.Option("--json", help="Write rows and per-image values here.")]
@@ -31,20 +43,34 @@ Settings = Annotated[
 Policies = Annotated[
     list[Path] | None, typer.Option("--policy", help="Folder that `pnpilot train policy` wrote; repeat for several.")
 ]
-Batch = Annotated[int | None, typer.Option(help="Images per batch; default 8, on a GPU 512.", min=1)]
+Batch = Annotated[int | None, typer.Option(help="Images per batch; default 8, on a GPU 512.", min=1, max=LARGEST_BATCH)]
 Size = Annotated[str, typer.Option(help="Images are resized to this: 128, or HEIGHTxWIDTH.")]
 Seeds = Annotated[int, typer.Option(help="Average over this many seeds, from the first on.", min=1)]
+Colour = Annotated[bool, typer.Option("--colour", help="Read images in colour; the default is grey.")]
 EstimateNoise = Annotated[bool, typer.Option("--estimate-noise", help="Policies are not told the noise level.")]
 
 
 def parsed_size(text: str) -> tuple[int, int]:
     """'128' or '230x180' as height and width."""
-    from ..errors import BadInput
-
     parts = text.lower().split("x")
-    if len(parts) > 2 or not all(part.isdigit() and int(part) >= 16 for part in parts):
-        raise BadInput(f"a size is a number from 16 on, or HEIGHTxWIDTH, got {text!r}")
-    return int(parts[0]), int(parts[-1])
+    # Not isdigit(), which takes digits that int() does not; and no more of them than a size can have.
+    numbers = [int(part) for part in parts if re.fullmatch("[0-9]{1,6}", part)]
+    fitting = len(numbers) == len(parts) <= 2 and all(SMALLEST_SIDE <= n <= LARGEST_SIDE for n in numbers)
+    require(
+        fitting,
+        f"a size is a number from {SMALLEST_SIDE} on, at most {LARGEST_SIDE}, or HEIGHTxWIDTH of such numbers, "
+        f"got {text!r}",
+    )
+    return numbers[0], numbers[-1]
+
+
+def channels_of(task: Task, colour: bool) -> int:
+    """How many channels images are read with, if the task takes them."""
+    from ..errors import require
+
+    channels = 3 if colour else 1
+    require(channels in task.channels, f"the task {task.name!r} takes no {'colour' if colour else 'grey'} images")
+    return channels
 
 
 def listed(values: Iterable[str] | None) -> list[str]:
@@ -65,7 +91,7 @@ def table_progress(results: Any, total: int) -> Iterator[Any]:
         with stoppable("stopped; finished rows are kept"), progress_bar(total) as tick:
             yield tick
     finally:
-        results.show(Console())
+        results.show(Console(markup=False, emoji=False))  # names may hold brackets and colons
 
 
 @contextmanager
@@ -85,7 +111,7 @@ def progress_bar(total: int) -> Iterator[Any]:
         MofNCompleteColumn(),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("…", total=total)
@@ -93,19 +119,38 @@ def progress_bar(total: int) -> Iterator[Any]:
 
 
 @contextmanager
-def stoppable(message: str) -> Iterator[None]:
-    """Ctrl-C is a line and the customary exit code, not a traceback."""
+def stoppable(message: str | None = None) -> Iterator[None]:
+    """Ctrl-C or SIGTERM is a line, unless what was stopped has said it, and the customary exit code."""
     try:
         yield
-    except KeyboardInterrupt:
-        typer.echo(f"pnpilot: {message}", err=True)
-        raise typer.Exit(130) from None
+    except KeyboardInterrupt as stop:
+        if message is not None:
+            typer.echo(f"pnpilot: {message}", err=True)
+        number = signal.SIGTERM if isinstance(stop, Terminated) else signal.SIGINT
+        raise typer.Exit(128 + number) from None
+
+
+@contextmanager
+def terminable() -> Iterator[None]:
+    """Make SIGTERM raise `Terminated`, so that whatever handles Ctrl-C handles it too."""
+    process = os.getpid()
+
+    def terminate(number: int, _: FrameType | None) -> None:
+        if os.getpid() == process:
+            raise Terminated
+        # A child that was forked off ends without a word.
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+
+    before = signal.signal(signal.SIGTERM, terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def chosen_device(name: str) -> torch.device:
     import torch
-
-    from ..errors import BadInput, first_line
 
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")

@@ -10,6 +10,7 @@ import typer
 
 from ._shared import (
     Batch,
+    Colour,
     Data,
     Datasets,
     Device,
@@ -23,6 +24,7 @@ from ._shared import (
     Settings,
     Size,
     Weights,
+    channels_of,
     chosen_device,
     distinct,
     listed,
@@ -30,11 +32,10 @@ from ._shared import (
     progress_bar,
     table_progress,
 )
-from .compare import bench_csmri, bench_phase
+from .compare import bench_compare
 
 bench = typer.Typer(no_args_is_help=True, help="Measure, and write the numbers as JSON.")
-bench.command("csmri")(bench_csmri)
-bench.command("phase")(bench_phase)
+bench.command("compare")(bench_compare)
 
 
 @bench.command("denoisers")
@@ -115,6 +116,7 @@ def bench_policies(
     weights: Weights = None,
     policy: Policies = None,
     size: Size = "128",
+    colour: Colour = False,
     estimate_noise: EstimateNoise = False,
     batch: Batch = None,
     seed: Seed = 0,
@@ -125,24 +127,19 @@ def bench_policies(
 
     The rows fixed-optimal and oracle search with the truth at hand: minutes on a GPU, hours on a CPU.
     """
-    from ..benchmark.data import check_datasets
-    from ..benchmark.policies import (
-        Bench,
-        bench_policies,
-        check_methods,
-        choose_settings,
-        learned_policies,
-        method_names,
-    )
+    from ..benchmark.data import check_datasets, choose_settings
+    from ..benchmark.policies import Bench, bench_policies, check_methods, learned_policies, method_names
     from ..benchmark.results import Results
+    from ..benchmark.tables import table_of
     from ..denoisers import build_denoiser
     from ..tasks import build_task
 
     where = chosen_device(device)
     network = build_denoiser(denoiser, weights=weights).to(where)
     plan = Bench(build_task(task), solver, network, seed=seed, seeds=seeds, size=parsed_size(size))
+    plan.channels = channels_of(plan.task, colour)
     plan.batch, plan.estimate_noise = batch or (512 if where.type == "cuda" else 8), estimate_noise
-    sets, settings = listed(dataset) or list(plan.task.datasets), choose_settings(plan.task, setting or ())
+    sets, settings = listed(dataset) or list(table_of(plan.task).datasets), choose_settings(plan.task, setting or ())
     plan.learned = learned_policies(plan, policy or [])
     methods = distinct(listed(method) or method_names(plan.task, plan.learned))
     check_methods(plan.task, methods, plan.learned)
@@ -166,21 +163,20 @@ def bench_speed(
 ) -> None:
     """Images per second in batches and one by one, and the share of what the device can do at most."""
     from ..benchmark.data import load_dataset
+    from ..benchmark.methods import learned_policy
+    from ..benchmark.results import header
     from ..benchmark.speed import ROUNDS, bench_speed
-    from ..errors import Incompatible
+    from ..benchmark.tables import table_of
     from ..io.files import writable_file, write_json
     from ..model import PnPilot
-    from ..policies.learned import Learned
     from ..tasks import build_task
 
     if json is not None:
         writable_file(json)
     where, chosen = chosen_device(device), build_task(task)
-    found = Learned.find(policy or task)
-    if found.task != task:
-        raise Incompatible(f"the policy in {policy} was trained for task {found.task!r}, not for {task!r}")
+    found = learned_policy(task, policy)
     model = PnPilot(found.denoiser, policy=found, peak=1.0, real=True, device=where)
-    _, truth = load_dataset(data, dataset or chosen.datasets[0], parsed_size(size))
+    _, truth = load_dataset(data, dataset or table_of(chosen).datasets[0], parsed_size(size))
     wanted = count or 4 * batch
     truth = truth.repeat(-(-wanted // len(truth)), 1, 1, 1)[:wanted].to(where)
     with progress_bar(ROUNDS) as tick:
@@ -188,7 +184,7 @@ def bench_speed(
     for name, value in numbers.items():
         typer.echo(f"{name.replace('_', ' ')}: {value}")
     if json is not None:
-        write_json(json, numbers)
+        write_json(json, {**header(), **numbers})
 
 
 @bench.command("strength")
@@ -205,6 +201,7 @@ def bench_strength(
     """A picture: PSNR over the denoising strength, image by image, and what the learned policy chose and reached."""
     from ..benchmark.data import SIZE, load_dataset
     from ..benchmark.strength import measure_strength
+    from ..benchmark.tables import table_of
     from ..denoisers import build_denoiser
     from ..io.files import writable_file
     from ..plots import plot_strength
@@ -216,7 +213,7 @@ def bench_strength(
     policy = Learned.find(task)
     policy.network.to(where)
     condition = chosen.named(setting) if setting else chosen.settings[len(chosen.settings) // 2]
-    names, truth = load_dataset(data, dataset or chosen.datasets[-1], SIZE, images)
+    names, truth = load_dataset(data, dataset or table_of(chosen).datasets[-1], SIZE, images)
     batch = 256 if where.type == "cuda" else 8
     denoiser = build_denoiser(policy.denoiser).to(where)
     found = measure_strength(chosen, condition, truth.to(where), denoiser, policy, batch=batch, seed=seed)

@@ -62,7 +62,9 @@ class Denoiser(nn.Module):
         flat = x.reshape(batch * channels, 1, height, width)
         levels = levels.repeat_interleave(channels)[:, None, None, None]
         padded = F.pad(flat, (0, -width % self.multiple, 0, -height % self.multiple), mode="replicate")
-        return (flat + self.residual(padded, levels)[..., :height, :width]).reshape(x.shape)
+        kind = next((parameter.dtype for parameter in self.parameters()), x.dtype)  # whatever .half() made of them
+        found = self.residual(padded.to(kind), levels.to(kind))[..., :height, :width]
+        return (flat + found.to(flat.dtype)).reshape(x.shape)
 
     def signed(self, x: Tensor, sigma: Tensor) -> Tensor:
         """Denoise real images that go below zero, lifted to where networks know their way: they have seen no others."""

@@ -53,6 +53,11 @@ class Compact(Denoiser):
         self.tail = nn.Conv2d(widths[0], 4, 3, padding=1, bias=False)
         self.to(memory_format=torch.channels_last)
 
+    @classmethod
+    def example(cls) -> Compact:
+        """A small one."""
+        return cls(widths=(16, 24), blocks=1)
+
     def residual(self, x: Tensor, sigma: Tensor) -> Tensor:
         """The negative of the noise it finds."""
         quarters = F.pixel_unshuffle(x, 2)

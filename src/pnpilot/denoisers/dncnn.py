@@ -26,6 +26,11 @@ class DnCNN(Denoiser):
             nn.init.zeros_(conv.bias)
         self.to(memory_format=torch.channels_last)
 
+    @classmethod
+    def example(cls) -> DnCNN:
+        """A small one."""
+        return cls(depth=4, width=16)
+
     def residual(self, x: Tensor, sigma: Tensor) -> Tensor:
         """The negative of the noise it finds."""
         planes = torch.cat([x, sigma.expand_as(x)], 1).contiguous(memory_format=torch.channels_last)

@@ -44,6 +44,11 @@ class MemNet(Denoiser):
         self.outlet = _unit(width, 1, 3)
         self.to(memory_format=torch.channels_last)
 
+    @classmethod
+    def example(cls) -> MemNet:
+        """A small one."""
+        return cls(blocks=2, units=1, width=16)
+
     def residual(self, x: Tensor, sigma: Tensor) -> Tensor:
         """The negative of the noise it finds."""
         planes = torch.cat([x, sigma.expand_as(x)], 1).contiguous(memory_format=torch.channels_last)

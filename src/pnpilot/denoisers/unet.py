@@ -34,6 +34,11 @@ class UNet(Denoiser):
         self.outlet = nn.Conv2d(widths[0], 1, 1)
         self.to(memory_format=torch.channels_last)
 
+    @classmethod
+    def example(cls) -> UNet:
+        """A small one."""
+        return cls(widths=(16, 24, 32))
+
     def residual(self, x: Tensor, sigma: Tensor) -> Tensor:
         """The negative of the noise it finds."""
         planes = torch.cat([x, sigma.expand_as(x)], 1).contiguous(memory_format=torch.channels_last)

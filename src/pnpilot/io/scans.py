@@ -1,20 +1,14 @@
-"""Real scans."""
+"""The scan that comes with the package."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
-import torch
 from torch import Tensor
 
+from .images import read_image
 
-def example_brain(slice_index: int = 12) -> Tensor:
-    """A slice of the real brain scan that nibabel ships, (1, 1, 96, 128) in [0, 1]."""
-    import nibabel
 
-    path = Path(nibabel.__file__).parent / "tests" / "data" / "example4d.nii.gz"
-    volume = np.asarray(nibabel.load(path).dataobj[..., slice_index, 0], dtype=np.float32)
-    upright = np.ascontiguousarray(volume.T[::-1])
-    # A few bright vessel pixels would otherwise leave the tissue dark.
-    return torch.from_numpy(upright / np.percentile(upright, 99.9)).clamp(0, 1)[None, None]
+def example_brain() -> Tensor:
+    """A coronal slice of a real brain scan, (1, 1, 160, 160) in [0, 1]; `data/brain.txt` says where it is from."""
+    return read_image(Path(__file__).parent.parent / "data" / "brain.png")[None]

@@ -132,10 +132,10 @@ class Actor(nn.Module):
         onward, last = torch.sigmoid(self.common(features)[:, :, None] + each).chunk(2, 1)
         return Choice(self.stop(features)[:, 0], onward, last)
 
-    def settings(self, knobs: Tensor) -> dict[str, Tensor]:
+    def scaled(self, knobs: Tensor) -> dict[str, Tensor]:
         """Knobs in [0, 1] as solver parameters within their ranges, each (B, m)."""
         return {
-            name: limits.low + (limits.high - limits.low) * knobs[:, row]
+            name: limits.low + (limits.high - limits.low) * knobs[:, row].float()
             for row, (name, limits) in enumerate(self.params.items())
         }
 

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..problem import Problem
+from ..problems import Problem
 from ..solvers import Solver
 from ..solvers.base import noise_pattern
 from ..types import per_sample

@@ -10,16 +10,17 @@ from torch import Tensor, nn
 
 from ..denoisers import Denoiser
 from ..errors import BadInput, Incompatible, UnknownName, require
-from ..problem import Problem, one_each
+from ..problems import Problem
 from ..registry import Registry
 from ..solvers import Solver
-from ..types import Action
+from ..types import Action, one_each
 
 
 class Policy(ABC):
     """Base of all policies, made for one solver, whose parameters it sets."""
 
-    name: str
+    name: str = "unnamed"
+    """What traces and warnings call it; registering sets it."""
     needs_truth: bool = False
     """Whether `fit` must have seen the true images."""
     needs_weights: bool = False

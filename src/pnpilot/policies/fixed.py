@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
-from ..problem import Problem
+from ..problems import Problem
 from ..solvers import Solver
 from ..types import Action
 from .base import POLICIES, Policy, checked_parameters, chosen_values

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
 
 from ..denoisers.base import Denoiser, freeze
-from ..errors import BadWeights, Incompatible, UnknownName, require
-from ..problem import Problem
-from ..solvers import Solver, build_solver
+from ..errors import BadWeights, Incompatible, PnPilotError, UnknownName, require
+from ..problems import Problem
+from ..solvers import SOLVERS, Solver, build_solver
 from ..types import Action
 from ..weights import load_weights, read_card, shipped_weights
+from ._card import check_card
 from ._networks import Actor
 from ._observe import EXTRA_PLANES, OBSERVATIONS
 from .base import POLICIES, Policy
-
-PREFERRED = ["admm", "inexact-admm", "hqs", "pg", "apg", "red-admm", "amp"]
-"""Which solver's policy to take where a task has several."""
 
 
 @POLICIES.register("learned")
@@ -31,6 +29,8 @@ class Learned(Policy):
     network: Actor
     task: str = ""
     """What it was trained for."""
+    physics: tuple[str, ...] = ()
+    """The operators it was trained for, by the names of their types; those that derive from them are meant too."""
     denoiser: str = "compact"
     """The denoiser that it was trained with."""
 
@@ -44,16 +44,16 @@ class Learned(Policy):
         solver: Solver,
         iterations: int = 30,
         *,
-        each: int = 5,
+        per_decision: int = 5,
         width: int = 32,
         observation: str = "watched",
         channels: int | None = None,
     ) -> None:
-        super().__init__(solver, -(-iterations // each))
+        super().__init__(solver, -(-iterations // per_decision))
         self.observe = OBSERVATIONS[observation]
         if channels is None:
-            channels = len(solver.State._fields) + EXTRA_PLANES[observation]
-        self.network = Actor(solver.params, channels, width=width, iterations=min(each, iterations))
+            channels = len(solver.images) + EXTRA_PLANES[observation]
+        self.network = Actor(solver.params, channels, width=width, iterations=min(per_decision, iterations))
 
     @torch.no_grad()
     def __call__(self, problem: Problem, state: Any, t: int) -> Action:
@@ -61,13 +61,19 @@ class Learned(Policy):
         choice = self.network(self.planes(problem, state, torch.full_like(problem.units.peak, t)))
         stop = choice.logit > 0
         knobs = choice.knobs(stop | (t + 1 >= self.decisions))
-        return Action(self.network.settings(knobs), stop, choice.stop)
+        return Action(self.network.scaled(knobs), stop, choice.stop)
 
     def planes(self, problem: Problem, state: Any, t: Tensor) -> Tensor:
         """What the network sees of states after t decisions (B,)."""
-        return self.observe(problem, self.solver, state, t / self.decisions)
+        planes = self.observe(problem, self.solver, state, t / self.decisions)
+        return planes.to(self.network.stop.weight.dtype)  # whatever .half() made of it
 
-    def objection(self, denoiser: Denoiser) -> str | None:
+    def knows(self, problem: Problem) -> bool:
+        """Whether it was trained for problems of this kind; one that does not say so takes all."""
+        kinds = problem.made_from.__mro__ if problem.made_from else ()
+        return not self.physics or not kinds or any(kind.__name__ in self.physics for kind in kinds)
+
+    def mismatch(self, denoiser: Denoiser) -> str | None:
         """What speaks against using it with this denoiser."""
         if denoiser.name != self.denoiser:
             return f"the policy was trained with the denoiser {self.denoiser!r}, not with {denoiser.name!r}"
@@ -89,7 +95,7 @@ class Learned(Policy):
             wanted = f"'{name}'" if solver == "auto" else f"'{name}' with the solver {solver!r}"
             have = ", ".join(f"{task} ({own})" for task, own in known) or "none"
             raise UnknownName(f"no policy for {wanted} ships, and there is no such folder; policies that ship: {have}")
-        return cls.load(policy_name(cls.name, str(name), sorted(fitting, key=PREFERRED.index)[0]))
+        return cls.load(policy_name(cls.name, str(name), min(fitting, key=lambda own: SOLVERS[own].priority)))
 
     @classmethod
     def read(cls, folder: Path, solver: str = "auto") -> Learned:
@@ -109,16 +115,17 @@ class Learned(Policy):
         """A trained policy by the name of its card."""
         card = read_card(name, folder)
         try:
-            policy = POLICIES[card["method"]](build_solver(card["solver"]), **card["shape"])
-            assert isinstance(policy, cls)
+            check_card(card)
+            kind = POLICIES[card["method"]]
+            require(issubclass(kind, cls), f"its method is {card['method']!r}, not {cls.name!r}")
+            policy = cast(Learned, kind(build_solver(card["solver"]), **card["shape"]))
             policy.denoiser, policy.task = card["denoiser"], card["task"]
-            policy.trained_with = card.get("denoiser_sha256")
-            require(policy.decisions * policy.network.iterations == card["shape"]["iterations"], "odd iterations")
+            policy.trained_with, policy.physics = card.get("denoiser_sha256"), tuple(card.get("physics", ()))
             known = EXTRA_PLANES.get(card["shape"]["observation"])
-            fitting = known is None or policy.network.encoder.channels == len(policy.solver.State._fields) + known
+            fitting = known is None or policy.network.encoder.channels == len(policy.solver.images) + known
             require(fitting, "its channels are not those of its observation")
-        except (LookupError, TypeError, ValueError, RuntimeError, ArithmeticError, AssertionError) as error:
-            raise BadWeights(f"the card of {name!r} does not describe a policy: {error!r}") from error
+        except PnPilotError as error:
+            raise BadWeights(f"the card of {name!r} does not describe a policy: {error}") from error
         policy.sha256 = load_weights(policy.network, name, folder)["sha256"]
         freeze(policy.network)
         return policy

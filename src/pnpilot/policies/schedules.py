@@ -8,15 +8,13 @@ import torch
 from torch import Tensor
 
 from ..errors import require
-from ..problem import Problem
+from ..problems import Problem
 from ..solvers import Solver
 from ..types import Action
 from .base import POLICIES, Policy, known_noise
 
 FIRST = 49 / 255
 """Where the published schedules begin."""
-STABLE = 0.5
-"""Largest μ_k where the data step is a gradient step: with τ = 1 it diverges near μ = 1, where τ(1 + μ) = 2."""
 
 
 @POLICIES.register("schedule")
@@ -49,7 +47,7 @@ class Schedule(Policy):
         sigma = torch.exp((1 - share) * first.log() + share * last.log())
         values = {"sigma": sigma}
         if (limits := self.solver.params.get("mu")) is not None:
-            highest = STABLE if "tau" in self.solver.params else limits.high
+            highest = limits.high if limits.cautious is None else limits.cautious
             values["mu"] = (self.weight * noise.square() / sigma.square()).clamp(limits.low, highest)
         return self.constant(problem, **values)
 
@@ -61,14 +59,14 @@ class Schedule(Policy):
         return known_noise(problem).clamp_min(self.floor)
 
 
-@POLICIES.register("dpir")
+@POLICIES.register("dpir-schedule")
 class DPIRSchedule(Schedule):
     """DPIR's schedule, made for HQS: σ_k falls log-linearly from 49/255 to σ_n, μ_k = 0.23·σ_n²/σ_k²."""
 
     last, weight, floor = 1.0, 0.23, 0.255 / 255
 
 
-@POLICIES.register("ircnn")
+@POLICIES.register("ircnn-schedule")
 class IRCNNSchedule(Schedule):
     """IRCNN's schedule, made for HQS: σ_k falls log-linearly from 49/255 to 15/255, μ_k = σ_n²/(3σ_k²)."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from ..problem import Problem
+from ..problems import Problem
 from ..types import Denoise
 from .base import MU, SIGMA, SOLVERS, Split, SplitSolver
 
@@ -13,6 +13,10 @@ from .base import MU, SIGMA, SOLVERS, Split, SplitSolver
 class ADMM(SplitSolver):
     """Alternating direction method of multipliers: denoise, fit the data exactly, update the multiplier."""
 
+    reference = (
+        "Venkatakrishnan, Bouman & Wohlberg, GlobalSIP 2013; Chan, Wang & Elgendy, IEEE Trans. Comput. Imaging 2017"
+    )
+    priority = 0
     params = {"sigma": SIGMA, "mu": MU}
     needs = frozenset({"prox"})
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from ..problem import Problem
+from ..problems import Problem
 from ..types import Denoise, Range, per_sample
 from .base import SOLVERS, Solver, noise_pattern, scale
 
@@ -19,6 +19,8 @@ class AMP(Solver):
     Meant for operators with orthonormal rows. The divergence of the denoiser is estimated with one fixed random probe.
     """
 
+    reference = "Metzler, Maleki & Baraniuk, IEEE Trans. Inf. Theory 2016"
+    priority = 60
     params = {"factor": Range(0.0, 2.0, 1.0)}
     needs = frozenset({"linear"})
 
@@ -37,7 +39,7 @@ class AMP(Solver):
         return [state.x, problem.A_adjoint(state.z)]
 
     def step(self, state: State, problem: Problem, denoise: Denoise, *, factor: Tensor) -> State:
-        """r = x + Aᴴz, x ← D(r, factor·‖z‖/√n), z ← y − Ax + z·div D/m."""
+        """r = x + Aᴴz, x ← H_s(r) with s = factor·‖z‖/√n, z ← y − Ax + z·div H_s(r)/m."""
         x, z = state
         r = x + problem.A_adjoint(z)
         r = r.real if problem.units.real.all() and r.is_complex() else r

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-from ..problem import Problem
+from ..problems import Problem
 from ..types import Denoise, Range
 from .base import SIGMA, SOLVERS, TAU, Solver, scale
 
@@ -15,7 +15,11 @@ from .base import SIGMA, SOLVERS, TAU, Solver, scale
 class AcceleratedProximalGradient(Solver):
     """Proximal gradient with momentum; the momentum β is a parameter like the others, not Nesterov's sequence."""
 
-    params = {"sigma": SIGMA, "tau": TAU, "beta": Range(0.0, 2.0, 0.5)}
+    reference = (
+        "Beck & Teboulle, SIAM J. Imaging Sci. 2009; Kamilov, Mansour & Wohlberg, IEEE Signal Process. Lett. 2017"
+    )
+    priority = 40
+    params = {"sigma": SIGMA, "tau": TAU, "beta": Range(0.0, 2.0, 0.5, search=(0.05, 2.0))}
     needs = frozenset({"grad"})
 
     class State(NamedTuple):
@@ -32,7 +36,7 @@ class AcceleratedProximalGradient(Solver):
     def step(
         self, state: State, problem: Problem, denoise: Denoise, *, sigma: Tensor, tau: Tensor, beta: Tensor
     ) -> State:
-        """x⁺ ← D(s − τ∇D(s), σ), s ← x⁺ + β(x⁺ − x)."""
+        """x⁺ ← H_σ(s − τ∇D(s)), s ← x⁺ + β(x⁺ − x)."""
         z = state.s - scale(tau, problem.grad(state.s))
         x = denoise(z, sigma)
         return self.State(x, x + scale(beta, x - state.x))

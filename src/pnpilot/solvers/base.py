@@ -12,15 +12,15 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from ..problem import Problem
+from ..problems import Problem
 from ..registry import Registry
 from ..types import Denoise, Range, per_sample
 
-SIGMA = Range(0.0, 70 / 255, 15 / 255, unit=1 / 255)
+SIGMA = Range(0.0, 70 / 255, 15 / 255, unit=1 / 255, search=(3 / 255, 70 / 255))
 """Denoising strength; the denoiser is trained up to 70 on the 0-255 scale."""
-MU = Range(1e-4, 1.0, 0.1)
+MU = Range(1e-4, 1.0, 0.1, search=(1e-3, 1.0))
 """Penalty. Zero would leave what the data do not see undefined."""
-TAU = Range(0.0, 2.0, 1.0)
+TAU = Range(0.0, 2.0, 1.0, search=(0.1, 2.0))
 """Step size of a gradient step. Operators have norm one: up to 2 is stable, with a penalty up to 2/(1 + μ)."""
 
 
@@ -28,10 +28,23 @@ class Solver(ABC):
     """Base of all solvers; pure functions of the state they are handed."""
 
     name: str
+    reference: str
+    """Who published it, and where."""
     params: dict[str, Range]
+    """What policies set, by name."""
     needs: frozenset[str]
+    """What it asks of a problem: "prox", "grad", "linear"."""
+    priority: int = 100
+    """Where several would do, the one with the lowest number is taken."""
     State: Any
     """The named tuple of its variables."""
+    images: tuple[str, ...] = ()
+    """Which of its variables `planes` shows; all of them unless it says otherwise."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if not cls.images and hasattr(cls, "State"):
+            cls.images = cls.State._fields
 
     @abstractmethod
     def init(self, problem: Problem) -> Any:
@@ -46,13 +59,13 @@ class Solver(ABC):
         return state.x
 
     def planes(self, state: Any, problem: Problem) -> list[Tensor]:  # noqa: ARG002
-        """The state as images, for a policy to look at: its variables, unless some of them are no images."""
-        return list(state)
+        """The state as images, for a policy to look at: those of its variables that `images` names, in this order."""
+        return [getattr(state, name) for name in self.images]
 
     @staticmethod
     def fitting(offers: frozenset[str]) -> list[str]:
-        """Names of the solvers that make do with what a problem offers."""
-        return [name for name in SOLVERS if SOLVERS[name].needs <= offers]
+        """Names of the solvers that make do with what a problem offers, the preferred ones first."""
+        return sorted((n for n in SOLVERS if SOLVERS[n].needs <= offers), key=lambda name: SOLVERS[name].priority)
 
 
 class Split(NamedTuple):
@@ -78,10 +91,8 @@ SOLVERS: Registry[Solver] = Registry("solver", __package__)
 
 
 def build_solver(name: str, offers: frozenset[str] = frozenset({"prox"})) -> Solver:
-    """The solver of that name; "auto" is ADMM where the problem offers a prox, and inexact ADMM elsewhere."""
-    if name == "auto":
-        name = "admm" if "prox" in offers else "inexact-admm"
-    return SOLVERS[name]()
+    """The solver of that name; "auto" is the preferred one among those that fit: ADMM where there is a prox."""
+    return SOLVERS[Solver.fitting(offers)[0] if name == "auto" else name]()
 
 
 @lru_cache(maxsize=8)

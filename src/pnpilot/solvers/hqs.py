@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-from ..problem import Problem
+from ..problems import Problem
 from ..types import Denoise
 from .base import MU, SIGMA, SOLVERS, Solver
 
@@ -15,6 +15,8 @@ from .base import MU, SIGMA, SOLVERS, Solver
 class HQS(Solver):
     """Half-quadratic splitting: denoise, fit the data exactly."""
 
+    reference = "Zhang, Zuo, Gu & Zhang, CVPR 2017"
+    priority = 20
     params = {"sigma": SIGMA, "mu": MU}
     needs = frozenset({"prox"})
 
@@ -30,6 +32,6 @@ class HQS(Solver):
         return self.State(x, x)
 
     def step(self, state: State, problem: Problem, denoise: Denoise, *, sigma: Tensor, mu: Tensor) -> State:
-        """x ← D(z, σ), z ← prox_{D/μ}(x)."""
+        """x ← H_σ(z), z ← prox_{D/μ}(x)."""
         x = denoise(state.z, sigma)
         return self.State(x, problem.prox(x, mu))

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-from ..problem import Problem
+from ..problems import Problem
 from ..types import Denoise
 from .base import SIGMA, SOLVERS, TAU, Solver, scale
 
@@ -15,6 +15,10 @@ from .base import SIGMA, SOLVERS, TAU, Solver, scale
 class ProximalGradient(Solver):
     """Proximal gradient (forward-backward splitting): a gradient step on the data, then denoise."""
 
+    reference = (
+        "Combettes & Wajs, Multiscale Model. Simul. 2005; Kamilov, Mansour & Wohlberg, IEEE Signal Process. Lett. 2017"
+    )
+    priority = 30
     params = {"sigma": SIGMA, "tau": TAU}
     needs = frozenset({"grad"})
 
@@ -28,6 +32,6 @@ class ProximalGradient(Solver):
         return self.State(problem.x0())
 
     def step(self, state: State, problem: Problem, denoise: Denoise, *, sigma: Tensor, tau: Tensor) -> State:
-        """x ← D(x − τ∇D(x), σ)."""
+        """x ← H_σ(x − τ∇D(x))."""
         z = state.x - scale(tau, problem.grad(state.x))
         return self.State(denoise(z, sigma))

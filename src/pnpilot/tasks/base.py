@@ -1,4 +1,4 @@
-"""What a task is: an operator for a setting, simulated data, and the Problem its physics becomes."""
+"""What a task is: settings, the operator for a setting, and data simulated with it. Nothing about reconstruction."""
 
 from __future__ import annotations
 
@@ -8,15 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from deepinv.physics import LinearPhysics, Physics
+from deepinv.physics import Physics
 from torch import Tensor
 
-from ..errors import BadInput, Incompatible, UnknownName
-from ..problem import Hints, Problem
+from ..errors import BadInput, UnknownName
+from ..physics import joined
 from ..registry import Registry
-from ._linear import LinearProblem
 
-OPERATORS = 2**60
+OPERATOR_SEEDS = 2**60
 """Seeds from here on are those of operators drawn apart from the noise: none is a seed of noise as well."""
 
 
@@ -32,12 +31,12 @@ class Setting:
 
 
 class Task(ABC):
-    """Base of all tasks. Images are (B, 1, H, W) in [0, 1]; `settings` become benchmark rows."""
+    """Base of all tasks. Images are (B, C, H, W) in [0, 1]; `settings` are the conditions of its benchmark."""
 
     name: str
     settings: Sequence[Setting]
-    datasets: Sequence[str] = ("set12",)
-    """The test sets of its benchmark."""
+    channels: tuple[int, ...] = (1, 3)
+    """How many channels its images may have: grey and colour, unless it says otherwise."""
     start: str = "start"
     """What tables call the image that solvers start from."""
 
@@ -49,24 +48,20 @@ class Task(ABC):
         return known[label]
 
     def draw(self, count: int, generator: torch.Generator) -> list[Setting]:
-        """Random settings to train on, one per image; the default serves operators that do not differ between them."""
+        """Random settings to train on, one per image; by default the same for all images of a batch."""
         chosen = int(torch.randint(len(self.settings), (), generator=generator))
         return [self.settings[chosen]] * count
 
     @abstractmethod
-    def physics(self, setting: Setting, height: int, width: int, generator: torch.Generator) -> Physics:
-        """The deepinv physics for images of that size, with its noise model drawing from the generator."""
-
-    def merge(self, physics: Sequence[Physics]) -> Physics:
-        """One physics for a batch. The default serves operators that do not differ between images."""
-        return physics[0]
-
-    def select(self, physics: Physics, index: Tensor) -> Physics:  # noqa: ARG002
-        """The physics of the images at these positions; the default serves operators that are the same for all."""
-        return physics
+    def physics(self, setting: Setting, shape: tuple[int, int, int], generator: torch.Generator) -> Physics:
+        """The deepinv physics for one image (C, H, W), with its noise model drawing from the generator."""
 
     def embed(self, image: Tensor) -> Tensor:
-        """The image in the layout of the physics."""
+        """A plain image in the layout of the physics."""
+        return image
+
+    def extract(self, image: Tensor) -> Tensor:
+        """The plain image in the layout of the physics: the inverse of `embed`."""
         return image
 
     def simulate(
@@ -75,30 +70,26 @@ class Task(ABC):
         """Data for a batch; what is drawn for an image depends on the seed and its place in the batch alone.
 
         With a `draw`, that decides what the operator draws, such as random masks, and the seed the noise alone. Images
-        may have a setting each, as far as `merge` can join their operators.
+        may have a setting each, as far as their operators can be joined to one; others are refused.
         """
-        if image.ndim != 4 or image.shape[1] != 1:
-            raise BadInput(f"images must be (batch, 1, height, width), got shape {tuple(image.shape)}")
+        if image.ndim != 4 or image.shape[1] not in self.channels:
+            wanted = " or ".join(map(str, self.channels))
+            raise BadInput(f"images must be (batch, {wanted}, height, width), got shape {tuple(image.shape)}")
         settings = [setting] * len(image) if isinstance(setting, Setting) else setting
-        data, operators = [], []
-        for index, (one, own) in enumerate(zip(image.cpu().split(1), settings, strict=True)):
+        embedded = self.embed(image.cpu())
+        data, clean, operators = [], [], []
+        for index, (one, own) in enumerate(zip(embedded.split(1), settings, strict=True)):
             for_noise = 100_003 * seed + index
-            for_operator = for_noise if draw is None else OPERATORS + 100_003 * draw + index
+            for_operator = for_noise if draw is None else OPERATOR_SEEDS + 100_003 * draw + index
             generator = torch.Generator().manual_seed(for_operator)
-            physics = self.physics(own, image.shape[-2], image.shape[-1], generator)
+            physics = self.physics(own, (image.shape[1], image.shape[2], image.shape[3]), generator)
             if draw is not None:
                 generator.manual_seed(for_noise)
-            data.append(physics(self.embed(one)))
+            clean.append(physics.A(one))
+            data.append(physics.sensor(physics.noise(clean[-1])))
             operators.append(physics)
-        return torch.cat(data).to(image.device), self.merge(operators).to(image.device)
-
-    def accepts(self, physics: Physics) -> bool:  # noqa: ARG002
-        """Whether this task has a Problem of its own for such a physics."""
-        return False
-
-    def problem(self, y: Tensor, physics: Physics, hints: Hints) -> Problem:
-        """The Problem for data of a physics it accepts."""
-        raise NotImplementedError
+        physics = joined(operators, embedded, clean)
+        return torch.cat(data).to(image.device), physics.to(image.device)
 
 
 TASKS: Registry[Task] = Registry("task", __package__)
@@ -107,33 +98,3 @@ TASKS: Registry[Task] = Registry("task", __package__)
 def build_task(name: str) -> Task:
     """The task of that name."""
     return TASKS[name]()
-
-
-def open_problem(y: Tensor, physics: Physics, hints: Hints | None = None) -> Problem:
-    """The door: data and a deepinv physics become a Problem."""
-    hints = hints or Hints()
-    for task in map(build_task, TASKS):
-        if task.accepts(physics):
-            problem = task.problem(y, physics, hints)
-            break
-    else:
-        problem = _linear(y, physics, hints)
-    problem.know_noise()
-    return problem
-
-
-def simulated(
-    task: Task, image: Tensor, setting: Setting | Sequence[Setting], seed: int = 0, *, peak: float | None = 1.0
-) -> Problem:
-    """The Problem of data simulated from real images in [0, 1]."""
-    y, physics = task.simulate(image, setting, seed)
-    return open_problem(y, physics, Hints(peak=peak, real=True))
-
-
-def _linear(y: Tensor, physics: Physics, hints: Hints) -> Problem:
-    if isinstance(physics, LinearPhysics):
-        return LinearProblem.of(y, physics, hints)
-    raise Incompatible(
-        f"no way to reconstruct from a {type(physics).__name__}: any deepinv LinearPhysics is accepted, "
-        f"and the physics of the tasks {', '.join(TASKS)}"
-    )

@@ -24,8 +24,8 @@ class Deblur(Task):
         require(sigma >= 0, f"the noise level must be zero or more, got {sigma}")
         return Setting(f"width={width:g} sigma={sigma:g}", {"width": width, "sigma": sigma})
 
-    def physics(self, setting: Setting, height: int, width: int, generator: torch.Generator) -> BlurFFT:
+    def physics(self, setting: Setting, shape: tuple[int, int, int], generator: torch.Generator) -> BlurFFT:
         """The kernel is the same for all images."""
         kernel = gaussian_blur(sigma=(setting["width"], setting["width"]))
         noise = GaussianNoise(setting["sigma"] / 255, rng=generator)
-        return BlurFFT((1, height, width), filter=kernel, noise_model=noise)
+        return BlurFFT(shape, filter=kernel, noise_model=noise)

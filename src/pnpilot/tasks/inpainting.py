@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import torch
-from deepinv.physics import GaussianNoise, Inpainting, Physics
+from deepinv.physics import GaussianNoise, Inpainting
 
 from ..errors import require
 from .base import TASKS, Setting, Task
@@ -25,14 +23,9 @@ class InpaintingTask(Task):
         require(sigma >= 0, f"the noise level must be zero or more, got {sigma}")
         return Setting(f"kept={kept:g} sigma={sigma:g}", {"kept": kept, "sigma": sigma})
 
-    def physics(self, setting: Setting, height: int, width: int, generator: torch.Generator) -> Inpainting:
-        """A Bernoulli mask."""
+    def physics(self, setting: Setting, shape: tuple[int, int, int], generator: torch.Generator) -> Inpainting:
+        """A Bernoulli mask, the same for all channels."""
+        _, height, width = shape
         mask = (torch.rand(1, 1, height, width, generator=generator) < setting["kept"]).float()
-        return Inpainting(
-            (1, height, width), mask=mask, noise_model=GaussianNoise(setting["sigma"] / 255, rng=generator)
-        )
-
-    def merge(self, physics: Sequence[Physics]) -> Inpainting:
-        """A mask per image."""
-        masks = torch.cat([one.mask for one in physics])
-        return Inpainting(tuple(masks.shape[1:]), mask=masks, noise_model=physics[0].noise_model)
+        noise = GaussianNoise(setting["sigma"] / 255, rng=generator)
+        return Inpainting(shape, mask=mask.expand(1, *shape).clone(), noise_model=noise)

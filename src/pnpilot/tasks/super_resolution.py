@@ -23,10 +23,10 @@ class SuperResolution(Task):
         require(sigma >= 0, f"the noise level must be zero or more, got {sigma}")
         return Setting(f"factor={factor} sigma={sigma:g}", {"factor": factor, "sigma": sigma})
 
-    def physics(self, setting: Setting, height: int, width: int, generator: torch.Generator) -> Downsampling:
+    def physics(self, setting: Setting, shape: tuple[int, int, int], generator: torch.Generator) -> Downsampling:
         """Circular boundary, where the data step has a closed form."""
-        factor = setting["factor"]
+        factor, (_, height, width) = setting["factor"], shape
         divisible = height % factor == 0 and width % factor == 0
         require(divisible, f"super-resolution by {factor} needs sides divisible by it, got {height}×{width}")
         noise = GaussianNoise(setting["sigma"] / 255, rng=generator)
-        return Downsampling((1, height, width), filter="bicubic", factor=factor, padding="circular", noise_model=noise)
+        return Downsampling(shape, filter="bicubic", factor=factor, padding="circular", noise_model=noise)

@@ -23,8 +23,9 @@ class TomographyTask(Task):
         require(sigma >= 0, f"the noise level must be zero or more, got {sigma}")
         return Setting(f"views={views} sigma={sigma:g}", {"views": views, "sigma": sigma})
 
-    def physics(self, setting: Setting, height: int, width: int, generator: torch.Generator) -> Tomography:
+    def physics(self, setting: Setting, shape: tuple[int, int, int], generator: torch.Generator) -> Tomography:
         """Angles evenly over half a turn."""
+        _, height, width = shape
         require(height == width, f"tomography needs square images, got {height}×{width}")
         angles = torch.arange(setting["views"]) * 180.0 / setting["views"]
         noise = GaussianNoise(setting["sigma"] / 255, rng=generator)

@@ -1,4 +1,4 @@
-"""Photographs made as various as what people reconstruct: smooth, dark, pale, or an object on an empty background."""
+"""Random changes to photographs, so that training also sees smooth, dark, pale and cut-out images."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ EDGE = 60.0
 
 
 def augmented(images: Tensor, generator: torch.Generator) -> Tensor:
-    """Images (B, 1, H, W), by even chances made larger or smaller, brighter or darker, paler, and cut out on black."""
+    """Images (B, 1, H, W), each resized, brightened or darkened, made paler, and cut out on black, by even chances."""
     device = images.device
     resize, shade, pale, cut = torch.rand(4, len(images), generator=generator, device=device) < 0.5
     zoom, gamma, contrast, base, *place = torch.rand(9, len(images), generator=generator, device=device)

@@ -12,8 +12,9 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
-from ..problem import Problem
-from ..tasks import Task, simulated
+from ..problems import Problem
+from ..simulation import simulated
+from ..tasks import Task
 from .augment import augmented
 from .patches import PatchSource
 

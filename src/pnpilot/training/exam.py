@@ -13,26 +13,30 @@ from ..errors import require
 from ..metrics import psnr
 from ..policies.learned import Learned
 from ..reconstruct import rollout
-from ..tasks import Task, simulated
+from ..simulation import simulated
+from ..tasks import Task
 from .augment import augmented
-from .learner import image_of
+from .learners.base import image_of
 from .patches import corners
+
+Scores = dict[str, dict[str, float]]
+"""PSNR and iterations by setting."""
 
 
 class Exam:
-    """Held-out images, plain and varied, in every setting of the task's benchmark: how learning is watched."""
+    """Held-out images, as they are and altered, in every setting of the task's benchmark."""
 
     def __init__(self, task: Task, images: list[np.ndarray], size: int, device: torch.device) -> None:
         self.task = task
-        self.truth = plain_and_varied(images, size).to(device)
+        self.truth = plain_and_altered(images, size).to(device)
         self.problems = [simulated(task, self.truth, setting, seed=1) for setting in task.settings]
         self.runs = len(self.truth) * len(self.problems)
 
     @torch.no_grad()
-    def take(self, policy: Learned, denoiser: Denoiser) -> dict[str, dict[str, float]]:
+    def take(self, policy: Learned, denoiser: Denoiser) -> Scores:
         """PSNR and iterations per setting."""
         tuned, torch.backends.cudnn.benchmark = torch.backends.cudnn.benchmark, False  # batches shrink here
-        scores = {}
+        scores: Scores = {}
         try:
             for setting, problem in zip(self.task.settings, self.problems, strict=True):
                 *_, last = rollout(problem, policy.solver, denoiser, policy)
@@ -44,11 +48,16 @@ class Exam:
         return scores
 
 
-def plain_and_varied(images: Sequence[np.ndarray], size: int) -> Tensor:
-    """Held-out photographs as they are, and then the same made various (2N, 1, size, size)."""
+def plain_and_altered(images: Sequence[np.ndarray], size: int) -> Tensor:
+    """Held-out photographs as they are, then the same ones altered as in training (2N, 1, size, size)."""
     plain = corners(images, size)
     require(
         len(plain) > 0,
         f"none of the {len(images)} held-out images is at least {size}×{size}; more and larger images are needed",
     )
     return torch.cat([plain, augmented(plain, torch.Generator().manual_seed(1))])
+
+
+def in_words(scores: Scores) -> str:
+    """Scores in a line: PSNR@iterations by setting."""
+    return "  ".join(f"{label} {s['psnr']:.2f}@{s['iterations']:.1f}" for label, s in scores.items())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -20,11 +21,18 @@ def processes(device: torch.device) -> Iterator[tuple[int, int, torch.device]]:
     if device.type == "cuda":
         device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
         torch.cuda.set_device(device)
+    _import_what_keeps_the_group()
     dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
     try:
         yield dist.get_rank(), dist.get_world_size(), device
     finally:
         dist.destroy_process_group()
+
+
+def _import_what_keeps_the_group() -> None:
+    """Modules that hold the process group in default arguments, once there is one: its threads would outlive it."""
+    importlib.import_module("torch.distributed.nn.functional")
+    importlib.import_module("torch._dynamo")
 
 
 def average_gradients(parameters: Sequence[Tensor]) -> None:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from ..problem import Problem
+from ..problems import Problem
 
 
 class Moments(NamedTuple):

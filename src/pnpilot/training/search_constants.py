@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from itertools import product
 from multiprocessing import get_context
 from pathlib import Path
@@ -22,24 +22,16 @@ from ..baselines._searched import Searched, parameters_file
 from ..errors import BadInput, require
 from ..io.files import writable_folder, write_json
 from ..metrics import psnr
+from ..physics import selected
 from ..tasks import Setting
+from .arguments import SearchArgs
 from .augment import augmented
+from .failures import mendable
+from .options import command_of
 from .patches import corners, read_split
 from .progress import ProgressLine
 
 Map = Callable[..., Iterable[Any]]
-
-
-@dataclass
-class SearchArgs:
-    """Everything that decides the result of a search."""
-
-    name: str
-    data: str
-    images: int = 16
-    seed: int = 0
-    size: int = 128
-    refinements: int = 2
 
 
 def search_constants(args: SearchArgs, out: Path, *, device: torch.device, workers: int = 1) -> dict[str, Any]:
@@ -56,14 +48,14 @@ def search_constants(args: SearchArgs, out: Path, *, device: torch.device, worke
     identity = {**asdict(args), "data": Path(args.data).name, "grid": grid}
     table = _earlier(path, identity) or {
         "name": args.name,
-        "command": f"pnpilot train baseline {args.name} --data DIR --images {args.images} --seed {args.seed}",
+        "command": command_of("pnpilot train baseline", args, ("data", "images", "seed")),
         "arguments": identity,
         "settings": {},
     }
     truth = _images(args)
     task = kind.task()
     settings = [setting for setting in task.settings if setting.label not in table["settings"]]
-    with ProgressLine(f"search {args.name}") as line, _crew(workers, device) as crew:
+    with mendable(out), ProgressLine(f"search {args.name}") as line, _told(line), _crew(workers, device) as crew:
         done = len(task.settings) - len(settings)
         for index, setting in enumerate(settings, done):
             tell = _Teller(line, setting.label, index / (done + len(settings)))
@@ -99,8 +91,8 @@ class _Job(NamedTuple):
         truth = self.truth.to(self.device)
         task = kind.task()
         y, physics = task.simulate(truth, self.setting, seed=1)
-        image = kind(self.constants)(y[index], task.select(physics, index))
-        return psnr(image[:, :1], truth[index]).tolist()
+        image = kind(self.constants)(y[index], selected(physics, index, len(y)))
+        return psnr(task.extract(image), truth[index]).tolist()
 
 
 class _Teller:
@@ -186,7 +178,7 @@ def _around(axis: Sequence[float], value: float) -> Sequence[float]:
 
 
 def _images(args: SearchArgs) -> Tensor:
-    """Photographs, every other one made various as in the training of policies."""
+    """Photographs, every other one altered as in the training of policies."""
     training, _ = read_split(Path(args.data), 0, args.seed)
     images = corners(training, args.size)[: args.images]
     require(len(images) > 0, f"no image in {args.data} is at least {args.size}×{args.size}")
@@ -204,6 +196,16 @@ def _earlier(path: Path, identity: dict[str, Any]) -> dict[str, Any] | None:
         same = False
     require(same, f"{path} belongs to a search with other settings; choose another folder or delete it")
     return table
+
+
+@contextmanager
+def _told(line: ProgressLine) -> Iterator[None]:
+    """Say that a search that is stopped has lost nothing."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        line.say("stopped; the same command goes on from what is finished")
+        raise
 
 
 @contextmanager

@@ -6,7 +6,7 @@ docs/denoisers.md.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -15,40 +15,24 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from ..benchmark.denoising import complexity, device_name, mean_psnr
+from ..benchmark.denoising import complexity, mean_psnr
 from ..denoisers import DENOISERS, Denoiser
 from ..denoisers.base import half_precision
+from ..devices import device_name
 from ..errors import BadInput
 from ..io.files import writable_folder
 from ..io.images import image_paths
 from ..metrics import psnr
 from ..weights import save_weights
+from .arguments import DenoiserArgs
+from .options import command_of
 from .patches import PatchSource, corners, read_split
-from .progress import ProgressLine
+from .session import SAVE_EVERY, session
 from .supervised import Supervised, gpu_share
 
 
-@dataclass
-class DenoiserArgs:
-    """Everything that decides the result of a run."""
-
-    name: str
-    data: str
-    minutes: float = 20.0
-    seed: int = 0
-    batch: int = 128
-    patch: int = 128
-    learning_rate: float = 5e-4
-    weight_decay: float = 1e-4
-    warmup: int = 500
-    largest_sigma: float = 70.0
-    ema: float = 0.999
-    clip: float = 0.2
-    held_out: int = 8
-
-
 def train_denoiser(
-    args: DenoiserArgs, out: Path, *, device: torch.device, test: Path | None = None, save_every: float = 60.0
+    args: DenoiserArgs, out: Path, *, device: torch.device, test: Path | None = None, save_every: float = SAVE_EVERY
 ) -> dict[str, Any]:
     """Train for `args.minutes` of wall clock, write weights and card to `out`, and return the card.
 
@@ -63,23 +47,23 @@ def train_denoiser(
     training, validation = read_split(Path(args.data), args.held_out, args.seed)
     patches = PatchSource(training, args.patch, device)
     generator = torch.Generator(device).manual_seed(args.seed)
-    run = Supervised(denoiser, args, out, generator)
-
-    with ProgressLine(f"train {args.name}") as line:
-        run.run(
-            line,
-            lambda: _loss(denoiser, patches, generator, args),
-            lambda average: f"{_held_out(average, validation, args, device):.2f} dB at σ=50",
-            save_every,
-        )
-        card = _card(run.average, args, device, run.step, run.clock.spent)
-        path = save_weights(run.average, args.name, out, card)
-        line.say(f"{run.step} steps; weights in {path}")
+    trainee = Supervised(
+        denoiser,
+        args,
+        generator,
+        lambda: _loss(denoiser, patches, generator, args),
+        lambda average: f"{_held_out(average, validation, args, device):.2f} dB at σ=50",
+    )
+    with session(f"train {args.name}", out, trainee.parts, asdict(args), device=device, save_every=save_every) as run:
+        run.run(trainee)
+        card = _card(trainee.average, args, device, run.steps, run.spent)
+        path = save_weights(trainee.average, args.name, out, card)
+        run.line.say(f"{run.steps} steps; weights in {path}")
         for folder in test_sets:
-            scores = {f"sigma={s}": round(mean_psnr(run.average, folder, s), 3) for s in (15, 25, 50)}
+            scores = {f"sigma={s}": round(mean_psnr(trainee.average, folder, s), 3) for s in (15, 25, 50)}
             card["psnr"][folder.name] = scores
-            line.say(f"{folder.name}: {scores}")
-        save_weights(run.average, args.name, out, card)
+            run.line.say(f"{folder.name}: {scores}")
+        save_weights(trainee.average, args.name, out, card)
     return card
 
 
@@ -116,8 +100,7 @@ def _held_out(denoiser: Denoiser, images: list[np.ndarray], args: DenoiserArgs, 
 def _card(denoiser: Denoiser, args: DenoiserArgs, device: torch.device, step: int, seconds: float) -> dict[str, Any]:
     return {
         "name": args.name,
-        "command": f"pnpilot train denoiser {args.name} --data DIR --minutes {args.minutes:g} --batch {args.batch} "
-        f"--seed {args.seed}",
+        "command": command_of("pnpilot train denoiser", args, ("data", "minutes", "seed")),
         "arguments": {**asdict(args), "data": Path(args.data).name},
         "data": sorted(path.name for path in Path(args.data).iterdir() if path.is_dir()),
         "device": device_name(device),

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import hashlib
-import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load, save
-from torch import nn
+from torch import Tensor, nn
 
-from ..errors import BadWeights, first_line
-from ..io.files import write_atomically
+from ..errors import BadInput, BadWeights, first_line
+from ..io.files import read_json, write_atomically, write_json
+
+LARGEST_CARD = 1_000_000
+"""Bytes; those that training writes have a few thousand."""
+LARGEST_HEADER = 1_000_000
+"""Bytes by which a weight file may be larger than the numbers in it: names and shapes."""
 
 
 def weights_folder() -> Path:
@@ -35,11 +40,13 @@ def read_card(name: str, folder: Path | None = None) -> dict[str, Any]:
     """The card: recipe, data, seed, sha256, scores."""
     path = (folder or weights_folder()) / f"{name}.json"
     try:
-        card = json.loads(path.read_text())
-        if not isinstance(card["sha256"], str):
-            raise TypeError("its sha256 is no text")
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise BadWeights(f"{path} is not a readable weight card with a sha256: {error}") from error
+        card = read_json(path, "weight card", LARGEST_CARD)
+    except BadInput as error:
+        raise BadWeights(str(error)) from error
+    if not isinstance(card, dict):
+        raise BadWeights(f"{path} is not a readable weight card: it is a {type(card).__name__}, not an object")
+    if not isinstance(card.get("sha256"), str):
+        raise BadWeights(f"{path} is not a readable weight card: its sha256 is no text")
     return card
 
 
@@ -47,20 +54,45 @@ def load_weights(module: nn.Module, name: str, folder: Path | None = None) -> di
     """Fill `module` with the weights of that name after checking them against their card; return the card."""
     path = (folder or weights_folder()) / f"{name}.safetensors"
     card = read_card(name, folder)
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise BadWeights(f"cannot read the weights {path}: {error.strerror}") from error
+    data = _bytes_for(module, path)
     digest = hashlib.sha256(data).hexdigest()
     if digest != card["sha256"]:
         raise BadWeights(
             f"{path} is not the file its card describes: sha256 {digest[:12]}…, card {card['sha256'][:12]}…"
         )
     try:
-        module.load_state_dict(load(data))
-    except (SafetensorError, RuntimeError) as error:
-        raise BadWeights(f"{path} does not fit {type(module).__name__}: {first_line(error)}") from error
+        tensors = load(data)
+    except (SafetensorError, LookupError, ValueError, TypeError, RuntimeError) as error:
+        raise BadWeights(f"{path} is not a readable safetensors file: {first_line(error)}") from error
+    if misfit := _misfit(module.state_dict(), tensors):
+        raise BadWeights(f"{path} does not fit {type(module).__name__}: {misfit}")
+    module.load_state_dict(tensors)
     return card
+
+
+def _bytes_for(module: nn.Module, path: Path) -> bytes:
+    """The content of a weight file, unless it has more than the module can use."""
+    most = sum(value.numel() * value.element_size() for value in module.state_dict().values()) + LARGEST_HEADER
+    try:
+        with path.open("rb") as file:
+            data = file.read(most + 1)
+    except OSError as error:
+        raise BadWeights(f"cannot read the weights {path}: {error.strerror}") from error
+    if len(data) > most:
+        raise BadWeights(f"{path} does not fit {type(module).__name__}: it has more than {most / 1e6:.1f} MB")
+    return data
+
+
+def _misfit(wanted: Mapping[str, Tensor], found: Mapping[str, Tensor]) -> str | None:
+    """The first thing that is wrong with the tensors of a file."""
+    for name, value in wanted.items():
+        if name not in found:
+            return f"it has no {name!r}"
+        if found[name].shape != value.shape:
+            return f"its {name!r} is of shape {tuple(found[name].shape)} in place of {tuple(value.shape)}"
+        if found[name].is_complex():
+            return f"its {name!r} is complex"
+    return next((f"it has {name!r}, which has no place" for name in found if name not in wanted), None)
 
 
 def save_weights(module: nn.Module, name: str, folder: Path, card: dict[str, Any]) -> Path:
@@ -74,5 +106,5 @@ def save_weights(module: nn.Module, name: str, folder: Path, card: dict[str, Any
     path = folder / f"{name}.safetensors"
     write_atomically(path, data)
     card = {**card, "sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
-    write_atomically(path.with_suffix(".json"), (json.dumps(card, indent=2, ensure_ascii=False) + "\n").encode())
+    write_json(path.with_suffix(".json"), card)
     return path

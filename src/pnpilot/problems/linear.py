@@ -1,9 +1,8 @@
-"""Any deepinv linear physics as a Problem: `prox_l2` where it has a closed form, gradients otherwise."""
+"""Any linear physics as a Problem: deepinv's `prox_l2` where it has a closed form, gradients otherwise."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import torch
 from deepinv.physics import DecomposablePhysics, Downsampling, LinearPhysics, Physics, ZeroNoise
@@ -11,16 +10,21 @@ from deepinv.utils.mixins import MRIMixin
 from torch import Tensor
 
 from ..errors import BadInput, first_line, require
-from ..problem import Hints, Problem, Units, checked_data, energy, looks_non_negative, relative_norm
-from ..types import per_sample
+from ..physics import selected
+from ..types import per_sample, to_two_channels
+from ._data import checked_data, energy, looks_non_negative, noise_of
+from ._units import Hints, Units
+from .base import PROBLEMS, Problem
 
 START_PENALTY = 1e-2
 """Weight of the ridge in the start of problems whose data step has a closed form."""
 
 
+@PROBLEMS.register("linear")
 class LinearProblem(Problem):
-    """y = Ax + noise for a deepinv linear physics, both divided by ‖A‖; D(x) = ½‖Ax − y‖²."""
+    """Any linear operator: D(x) = ½‖Ax − y‖², with A and y divided by ‖A‖."""
 
+    physics_type = LinearPhysics
     per_image = ("y", "gain", "start", "measurements")
 
     def __init__(self, y: Tensor, units: Units, physics: LinearPhysics, gain: Tensor, start: Tensor) -> None:
@@ -74,9 +78,9 @@ class LinearProblem(Problem):
         data = self.y * per_sample(self.gain, self.y)
         return _inside(self.physics, self.physics.prox_l2(_outside(self.physics, v), data, gamma=gamma))
 
-    def misfit(self, x: Tensor) -> Tensor:
-        """‖Ax − y‖ / ‖y‖."""
-        return relative_norm(self.A(x) - self.y, self.y)
+    def D(self, x: Tensor) -> Tensor:
+        """½‖Ax − y‖²."""
+        return energy(self.A(x) - self.y) / 2
 
     def to(self, device: torch.device) -> LinearProblem:
         """The same problems on another device, with a physics of their own."""
@@ -93,17 +97,8 @@ class LinearProblem(Problem):
         """Problems by position; parameters of the physics that differ between images follow."""
         chosen = super().select(index)
         assert isinstance(chosen, LinearProblem)
-        if any(self._differs(buffer) for buffer in self.physics.buffers()):
-            chosen.physics = self.physics.clone()
-            for module in chosen.physics.modules():
-                for name, buffer in module.named_buffers(recurse=False):
-                    if self._differs(buffer):
-                        setattr(module, name, buffer[index])
+        chosen.physics = selected(self.physics, index, len(self))
         return chosen
-
-    def _differs(self, buffer: Tensor) -> bool:
-        # Masks and kernels are (B, C, H, W) when images have their own; shorter shapes are no batches.
-        return buffer.ndim >= 4 and buffer.shape[0] == len(self) > 1
 
     def export(self, image: Tensor) -> Tensor:
         """deepinv's layout: two real channels for a complex image."""
@@ -115,11 +110,6 @@ def has_closed_form(physics: Physics) -> bool:
     if isinstance(physics, Downsampling):
         return physics.padding == "circular" and physics.filter is not None
     return isinstance(physics, DecomposablePhysics)
-
-
-def noise_of(physics: Physics) -> Any:
-    """The noise level that a physics declares, or None. ZeroNoise, deepinv's default, declares nothing."""
-    return getattr(physics.noise_model, "sigma", None)
 
 
 def operator_norm(physics: LinearPhysics, like: Tensor, iterations: int = 100) -> Tensor:
@@ -182,9 +172,3 @@ def _inside(physics: Physics, image: Tensor) -> Tensor:
 
 def _outside(physics: Physics, image: Tensor) -> Tensor:
     return to_two_channels(image) if isinstance(physics, MRIMixin) else image
-
-
-def to_two_channels(image: Tensor) -> Tensor:
-    """A complex or real image (B, 1, H, W) as deepinv's (B, 2, H, W)."""
-    imaginary = image.imag if image.is_complex() else torch.zeros_like(image)
-    return torch.cat([image.real, imaginary], 1)

@@ -4,46 +4,30 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from ..denoisers import Denoiser
-from ..metrics import psnr
-from ..policies.learned import Learned
-from ..problem import Problem
-from ..solvers import Solver
-from ..transition import transition
-from ..types import Action, per_sample
-from .parallel import average_gradients
-from .replay import Episode, Moments
-
-
-@dataclass
-class LearnerArgs:
-    """Constants of the learning itself."""
-
-    width: int = 32
-    lookahead: int = 2
-    discount: float = 0.99
-    penalty: float = 0.05
-    temperature: float = 0.05
-    advantage_bound: float = 0.25
-    rate: float = 2e-3
-    target_rate: float = 0.02
-    clip: float = 5.0
-    knob_bound: float = 10.0
-    value_slope: float = 0.0
-    """Share of the critic's gradient in that of the parameters."""
-    noise: float = 0.1
-    """On the parameters, for learners that find out by trying."""
+from ...denoisers import Denoiser
+from ...metrics import psnr
+from ...policies import Policy
+from ...policies.learned import Learned
+from ...prior import bounded
+from ...problems import Problem
+from ...reconstruct import rollout
+from ...registry import Registry
+from ...solvers import Solver
+from ...types import Action, per_sample
+from ..arguments import LearnerArgs
+from ..parallel import average_gradients
+from ..replay import Episode, Moments
 
 
 class Learner(ABC):
-    """A policy with the optimiser of its network."""
+    """A policy with the optimiser of its network. It is registered by the name of the policy that it trains."""
 
+    name: str
     explores = False
     """Whether it finds good parameters by trying others."""
 
@@ -73,31 +57,16 @@ class Learner(ABC):
 
     @torch.no_grad()
     def play(self, problem: Problem, truth: Tensor, generator: torch.Generator) -> Episode:
-        """Run the policy over a batch, drawing stops from their probabilities.
-
-        Images that stop go on unseen: one shape for all batches is worth more than the work saved.
-        """
-        policy, solver, denoise = self.policy, self.policy.solver, problem.prior(self.denoiser)
-        state = solver.init(problem)
-        alive = problem.all_active()
-        states, knobs, lives = [state], [], []
-        scores = [psnr(image_of(problem, solver, state), truth)]
-        for t in range(policy.decisions):
-            choice = policy.network(policy.planes(problem, state, torch.full_like(scores[0], t)))
-            stopping = torch.rand(len(truth), device=truth.device, generator=generator) < choice.stop
-            chosen = choice.knobs(stopping | (t + 1 == policy.decisions))
-            noise = torch.randn(chosen.shape, device=truth.device, generator=generator)
-            chosen = (chosen + self.explores * self.args.noise * noise).clamp(0, 1)
-            state = transition(solver, denoise, problem, state, Action(policy.network.settings(chosen), stopping))
-            states.append(state)
-            knobs.append(chosen)
-            lives.append(alive)
-            scores.append(psnr(image_of(problem, solver, state), truth))
-            alive = alive & ~stopping & torch.isfinite(scores[-1])
+        """Run the policy over a batch, drawing stops from their probabilities."""
+        player = Player(self.policy, self.args.noise if self.explores else 0.0, generator)
+        *_, last = rollout(problem, self.policy.solver, self.denoiser, player)
+        states = [*player.states, last.state]
+        scores = torch.stack([psnr(image_of(problem, self.policy.solver, state), truth) for state in states])
+        alive = [problem.all_active()]
+        for stopping, score in zip(player.stopping[:-1], scores[1:-1], strict=True):
+            alive.append(alive[-1] & ~stopping & torch.isfinite(score))
         fields = (_stacked(values) for values in zip(*states, strict=True))
-        return Episode(
-            problem, truth, type(state)(*fields), torch.stack(knobs), torch.stack(scores), torch.stack(lives)
-        )
+        return Episode(problem, truth, type(last.state)(*fields), torch.stack(player.knobs), scores, torch.stack(alive))
 
     def optimizer(self, module: nn.Module) -> torch.optim.Optimizer:
         """Adam."""
@@ -121,6 +90,43 @@ class Learner(ABC):
         torch._foreach_lerp_(list(target.parameters()), list(network.parameters()), self.args.target_rate)
 
 
+class Player(Policy):
+    """A policy as it is played in training: it draws its stops, may try other knobs, and notes all of it.
+
+    Images that stop go on unseen: one shape for all batches is worth more than the work saved.
+    """
+
+    name = "player"
+
+    def __init__(self, policy: Learned, noise: float, generator: torch.Generator) -> None:
+        super().__init__(policy.solver, policy.decisions)
+        self.policy, self.noise, self.generator = policy, noise, generator
+        self.states: list[Any] = []
+        self.stopping: list[Tensor] = []
+        self.knobs: list[Tensor] = []
+
+    def __call__(self, problem: Problem, state: Any, t: int) -> Action:
+        """The decision number t."""
+        planes = self.policy.planes(problem, state, torch.full_like(problem.units.peak, t))
+        choice = self.policy.network(planes)
+        stopping = torch.rand(len(problem), device=planes.device, generator=self.generator) < choice.stop
+        knobs = choice.knobs(stopping | (t + 1 == self.decisions))
+        noise = torch.randn(knobs.shape, device=planes.device, generator=self.generator)
+        knobs = (knobs + self.noise * noise).clamp(0, 1)
+        self.states.append(state)
+        self.stopping.append(stopping)
+        self.knobs.append(knobs)
+        return Action(self.policy.network.scaled(knobs), stop=torch.zeros_like(stopping))
+
+
+LEARNERS: Registry[Learner] = Registry("method", __package__)
+
+
+def reward(before: Tensor, after: Tensor, truth: Tensor, penalty: float = 0.05) -> Tensor:
+    """PSNR gained by one decision, less the price of taking it, per image (B,)."""
+    return psnr(after, truth) - psnr(before, truth) - penalty
+
+
 def stop_loss(logit: Tensor, advantage: Tensor, args: LearnerArgs) -> Tensor:
     """Natural policy gradient of the stop decision with entropy, per image (B,).
 
@@ -138,7 +144,7 @@ def finite_mean(losses: Tensor, counted: Tensor | None = None) -> Tensor:
     return torch.where(counted, losses, 0.0).sum() / counted.sum().clamp_min(1)
 
 
-def bounded(knobs: Tensor, bound: float) -> Tensor:
+def limited(knobs: Tensor, bound: float) -> Tensor:
     """The knobs, with their gradient held to `bound` dB per unit for each image: no single one may turn the batch."""
 
     def hold(gradient: Tensor) -> Tensor:
@@ -159,4 +165,4 @@ def _stacked(values: Sequence[Tensor]) -> Tensor:
 
 def image_of(problem: Problem, solver: Solver, state: Any) -> Tensor:
     """The image in a state, real, in the units of the truth."""
-    return problem.units.unscale(problem.image(solver.output(state))).real
+    return problem.units.unscale(bounded(solver.output(state), problem.units)).real

@@ -9,14 +9,16 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from ..denoisers import Denoiser
-from ..denoisers.base import freeze
-from ..policies._networks import Critic
-from ..policies.learned import Learned
-from ..transition import reward, transition
-from ..types import Action
-from .learner import Learner, LearnerArgs, bounded, finite_mean, image_of, stop_loss
-from .replay import Episode, Moments
+from ...denoisers import Denoiser
+from ...denoisers.base import freeze
+from ...policies._networks import Critic
+from ...policies.learned import Learned
+from ...prior import prior
+from ...transition import transition
+from ...types import Action
+from ..arguments import LearnerArgs
+from ..replay import Episode, Moments
+from .base import LEARNERS, Learner, finite_mean, image_of, limited, reward, stop_loss
 
 
 class Outlook(NamedTuple):
@@ -34,6 +36,7 @@ class Outlook(NamedTuple):
     """Where the critic's opinion may ever matter."""
 
 
+@LEARNERS.register("learned")
 class Mixed(Learner):
     """Model-free for the stop decision, model-based for the parameters."""
 
@@ -105,9 +108,9 @@ class Mixed(Learner):
     def move(self, moments: Moments, state: Any, knobs: Tensor) -> tuple[Any, Tensor]:
         """The state after a decision with these knobs, and its reward."""
         problem, policy = moments.problem, self.policy
-        settings = policy.network.settings(bounded(knobs, self.args.knob_bound))
+        settings = policy.network.scaled(limited(knobs, self.args.knob_bound))
         action = Action(settings, stop=~problem.all_active())
-        after = transition(policy.solver, problem.prior(self.denoiser), problem, state, action)
+        after = transition(policy.solver, prior(self.denoiser, problem.units), problem, state, action)
         before_image, image = (image_of(problem, policy.solver, one) for one in (state, after))
         return after, reward(before_image, image, moments.truth, self.args.penalty)
 

@@ -11,34 +11,35 @@ from torch import Tensor
 from ..denoisers import Denoiser
 from ..errors import Incompatible
 from ..metrics import psnr
-from ..problem import Problem
+from ..policies import Policy
+from ..policies.base import chosen_values
+from ..policies.fixed import Fixed
+from ..problems import Problem
+from ..reconstruct import rollout
 from ..solvers import Solver
-from ..transition import transition
-from ..types import Action
-from .base import POLICIES, Policy, chosen_values
-from .fixed import Fixed
+from ..types import Action, Range
 
 COARSE, REFINEMENTS = 8, 3
 """Points per axis of the first grid; how often it is refined around the best."""
-SEARCHED = {"sigma": (3 / 255, 70 / 255), "mu": (1e-3, 1.0), "tau": (0.1, 2.0), "beta": (0.05, 2.0), "lam": (0.02, 2.0)}
-"""Where to look for the best value of a parameter; others are searched over their own range."""
+
+
+def search_range(limits: Range) -> tuple[float, float]:
+    """Where to look for the best value of a parameter."""
+    return limits.search or (max(limits.low, limits.high / 100), limits.high)
 
 
 def searched(solver: Solver) -> tuple[list[str], Tensor, Tensor]:
     """The first two parameters of a solver, with the logarithms of the ends of their search range."""
     names = list(solver.params)[:2]
-    own = {name: (max(limits.low, limits.high / 100), limits.high) for name, limits in solver.params.items()}
-    low, high = zip(*(SEARCHED.get(name, own[name]) for name in names), strict=True)
+    low, high = zip(*(search_range(solver.params[name]) for name in names), strict=True)
     return names, torch.tensor(low).log(), torch.tensor(high).log()
 
 
+@torch.no_grad()
 def psnr_curve(problem: Problem, solver: Solver, denoiser: Denoiser, policy: Policy, truth: Tensor) -> Tensor:
-    """PSNR after every iteration of a policy that takes one per decision (iterations, B)."""
-    state, denoise, curve = solver.init(problem), problem.prior(denoiser), []
-    for t in range(policy.decisions):
-        state = transition(solver, denoise, problem, state, policy(problem, state, t))
-        curve.append(psnr(solver.output(state), truth))
-    return torch.stack(curve)
+    """PSNR after every decision of a policy (decisions, B); of images that stopped, their last."""
+    steps = rollout(problem, solver, denoiser, policy)
+    return torch.stack([psnr(solver.output(step.state), truth) for step in steps])
 
 
 class Surface:
@@ -74,10 +75,10 @@ class Surface:
         return torch.stack([self._known[key] for key in keys]).reshape(*points.shape[:2], -1)
 
 
-@POLICIES.register("oracle")
 class Oracle(Policy):
-    """For benchmarks: constant parameters searched for each image with the truth at hand."""
+    """Constant parameters searched for each image with the truth at hand."""
 
+    name = "oracle"
     needs_truth = True
     shared = False
     """Whether one set of parameters must serve all images."""
@@ -134,11 +135,15 @@ class Oracle(Policy):
         return points[scores.argmax(0), torch.arange(points.shape[1])]
 
 
-@POLICIES.register("fixed-optimal")
 class FixedOptimal(Oracle):
-    """For benchmarks: constant parameters, the same for all images, best on average with the truth at hand."""
+    """Constant parameters, the same for all images, best on average with the truth at hand."""
 
+    name = "fixed-optimal"
     shared = True
+
+
+ORACLES: dict[str, type[Oracle]] = {kind.name: kind for kind in (FixedOptimal, Oracle)}
+"""Those that tables have rows for."""
 
 
 class BestStop(Policy):
@@ -147,6 +152,7 @@ class BestStop(Policy):
     A policy that searches then searches for the best PSNR over the iterations, not for the last.
     """
 
+    name = "best-stop"
     needs_truth = True
     stops = True
 
@@ -160,8 +166,7 @@ class BestStop(Policy):
     def fit(self, problem: Problem, denoiser: Denoiser, truth: Tensor) -> None:
         """Run the policy once and note where each image was best."""
         self.inner.fit(problem, denoiser, truth)
-        with torch.no_grad():
-            self.last = psnr_curve(problem, self.solver, denoiser, self.inner, truth).argmax(0)
+        self.last = psnr_curve(problem, self.solver, denoiser, self.inner, truth).argmax(0)
 
     def __call__(self, problem: Problem, state: Any, t: int) -> Action:
         """The other policy's parameters, with a perfect stop."""

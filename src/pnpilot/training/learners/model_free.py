@@ -9,14 +9,16 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from ..denoisers import Denoiser
-from ..denoisers.base import freeze
-from ..policies._networks import Choice, Critic
-from ..policies.learned import Learned
-from .learner import Learner, LearnerArgs, finite_mean, stop_loss
-from .replay import Episode, Moments
+from ...denoisers import Denoiser
+from ...denoisers.base import freeze
+from ...policies._networks import Choice, Critic
+from ...policies.learned import Learned
+from ..arguments import LearnerArgs
+from ..replay import Episode, Moments
+from .base import LEARNERS, Learner, finite_mean, stop_loss
 
 
+@LEARNERS.register("model-free")
 class DDPG(Learner):
     """Q(s, knobs) sees the knobs as constant planes, and says what comes of stopping after them and of going on.
 

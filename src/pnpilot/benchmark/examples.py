@@ -1,0 +1,58 @@
+"""Examples of a comparison to look at: one image of each test set by every method, as it was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from torch import Tensor
+
+from ..metrics import psnr
+from ..tasks import Setting
+from .cells import Cell, Cells
+from .comparison import Comparison, Condition
+
+
+class Example(NamedTuple):
+    """One image by several methods; all images (C, H, W)."""
+
+    title: str
+    truth: Tensor
+    images: dict[str, Tensor]
+    captions: dict[str, str]
+    crop: tuple[slice, slice]
+
+
+def shown_settings(plan: Comparison) -> list[Setting]:
+    """The middle setting, and the first and last as well if there is no other test set."""
+    middle = plan.settings[len(plan.settings) // 2]
+    ends = () if len(plan.datasets) > 1 else (plan.settings[0], plan.settings[-1])
+    return [setting for setting in plan.settings if setting in (middle, *ends)]
+
+
+def examples(plan: Comparison, cells: Cells, tick: Callable[[str], Any] = lambda _: None) -> list[Example]:
+    """The examples; what the measurement has kept is read, and only what is missing reconstructed."""
+    found, methods = [], plan.built()
+    seed, draw = plan.samples()[0]
+    for dataset in plan.datasets:
+        images = plan.test_set(dataset)
+        name, truth = images.names[images.shown], images.truth[images.shown]
+        for setting in shown_settings(plan):
+            shown: dict[str, Tensor] = {}
+            condition: Condition | None = None
+            for own, method in methods.items():
+                cell = Cell(dataset, setting.label, own, seed, plan.size, draw)
+                picture = cells.picture(cell, method.made_with, images.identities[images.shown])
+                if picture is None or picture.shape != truth.shape:
+                    condition = condition or plan.simulated(images, setting, seed, draw)
+                    picture = plan.reconstruct(cells, cell, method, condition, [images.shown])[0][0]
+                shown[own] = picture
+                tick(f"picture by {own}")
+            captions = {own: f"{psnr(image[None], truth[None]).item():.2f} dB" for own, image in shown.items()}
+            crop = (_middle(plan.size[0]), _middle(plan.size[1]))
+            found.append(Example(f"{name}\n{setting.label}", truth, shown, captions, crop))
+    return found
+
+
+def _middle(length: int) -> slice:
+    return slice(length // 4, length // 4 + length // 2)

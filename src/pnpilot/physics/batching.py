@@ -1,0 +1,117 @@
+"""Several operators as one for a batch, and parts of such a batch: right, or refused, never silently another operator.
+
+deepinv keeps what an operator is like in buffers (masks, kernels, noise levels) whose first axis may be the batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+from deepinv.physics import NoiseModel, Physics
+from torch import Tensor, nn
+
+from ..errors import Incompatible
+
+ROUNDING = 1e-4
+"""Largest difference, relative to the data, that one operator for all may make to one operator for each."""
+
+
+def joined(operators: Sequence[Physics], images: Tensor, clean: Sequence[Tensor]) -> Physics:
+    """One physics for a batch of images, whose data without noise are known from each image's own operator.
+
+    Buffers that differ are stacked. What cannot be stacked, or would measure something else, is refused.
+    """
+    first = operators[0]
+    for other in operators[1:]:
+        if difference := _difference(first, other):
+            raise _refusal(first, f"their {difference} differs")
+    stacks = {}
+    for name, tensors in _buffers(operators):
+        if any(not torch.equal(tensors[0], tensor) for tensor in tensors[1:]):
+            stacks[name] = _stacked(first, name, tensors)
+    if not stacks:
+        physics = first
+    else:
+        physics = first.clone()
+        _replace_buffers(physics, stacks)
+    if not _agree(physics.A(images), clean):
+        raise _refusal(first, "together they would measure something else than one by one")
+    return physics
+
+
+def selected(physics: Physics, index: Tensor, batch: int) -> Physics:
+    """The physics of the images at these positions of a batch; the same one where all images share it."""
+    own = {name: buffer[index.to(buffer.device)] for name, buffer in _named(physics) if _per_image(name, buffer, batch)}
+    if not own:
+        return physics
+    chosen = physics.clone()
+    _replace_buffers(chosen, own)
+    return chosen
+
+
+def _per_image(name: str, buffer: Tensor, batch: int) -> bool:
+    # Masks, maps and kernels have the batch before their own axes; of the shorter buffers, noise levels alone do.
+    levels = name.startswith("noise_model.") and buffer.ndim >= 1
+    return batch > 1 and (buffer.ndim >= 4 or levels) and buffer.shape[0] == batch
+
+
+def _named(physics: Physics) -> Iterator[tuple[str, Tensor]]:
+    # deepinv keeps the state that a random generator began with as a buffer, too.
+    yield from ((name, buffer) for name, buffer in physics.named_buffers() if not name.endswith("random_state"))
+
+
+def _buffers(operators: Sequence[Physics]) -> Iterator[tuple[str, list[Tensor]]]:
+    columns = [dict(_named(operator)) for operator in operators]
+    for name in columns[0]:
+        yield name, [column[name] for column in columns]
+
+
+def _stacked(physics: Physics, name: str, tensors: Sequence[Tensor]) -> Tensor:
+    shapes = {tuple(tensor.shape) for tensor in tensors}
+    if len(shapes) == 1:
+        if name.startswith("noise_model.") and tensors[0].numel() == 1:
+            return torch.cat([tensor.reshape(1) for tensor in tensors])
+        if tensors[0].ndim >= 4 and tensors[0].shape[0] == 1:
+            return torch.cat(list(tensors))
+    raise _refusal(physics, f"the shapes of their {name} are {', '.join(map(str, sorted(shapes)))}")
+
+
+def _replace_buffers(physics: Physics, buffers: dict[str, Tensor]) -> None:
+    for path, value in buffers.items():
+        *parents, name = path.split(".")
+        module: Any = physics
+        for parent in parents:
+            module = getattr(module, parent)
+        setattr(module, name, value)
+
+
+def _difference(one: nn.Module, other: nn.Module) -> str | None:
+    """What keeps two operators from being joined, apart from their buffers."""
+    if type(one) is not type(other):
+        return "type"
+    if dict(one.named_buffers()).keys() != dict(other.named_buffers()).keys():
+        return "set of parameters"
+    for name, value in vars(one).items():
+        plain = isinstance(value, bool | int | float | str | tuple | list | torch.Size)
+        if plain and not name.startswith("_") and value != vars(other).get(name):
+            return name
+    for name, child in one.named_children():
+        if difference := _difference(child, getattr(other, name)):
+            return f"{name} {difference}" if not isinstance(child, NoiseModel) else f"noise model's {difference}"
+    return None
+
+
+def _agree(measured: Tensor, clean: Sequence[Tensor]) -> bool:
+    if any(one.shape[1:] != measured.shape[1:] for one in clean):
+        return False
+    alone = torch.cat(list(clean))
+    return bool((measured - alone).abs().max() <= ROUNDING * alone.abs().max())
+
+
+def _refusal(physics: Physics, why: str) -> Incompatible:
+    return Incompatible(
+        f"these {type(physics).__name__} operators cannot share a batch: {why}. Put images with the same operator "
+        "into one batch"
+    )

@@ -1,0 +1,90 @@
+"""What a user may tell about images, and the units that images are measured in inside."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from ..errors import BadInput
+from ..types import one_each, per_sample
+
+
+@dataclass(frozen=True)
+class Hints:
+    """What a user may tell about the images; None means: find out."""
+
+    peak: float | Tensor | None = None
+    """Largest value of an image, in the units of the data. Default: estimated from the data."""
+    sigma_n: float | Tensor | Literal["estimate"] | None = None
+    """Noise level, in the units of the data. Default: what the physics declares, and estimated where it does not."""
+    real: bool | None = None
+    """Whether images are real and non-negative. Default: what the data of each image say, where they can."""
+
+
+@dataclass(frozen=True)
+class Units:
+    """How a batch of images is measured inside: in units of its peaks."""
+
+    peak: Tensor
+    """(B,): largest value of each image, in the user's units."""
+    peak_known: bool
+    """Whether the peak was told, so that nothing may exceed it, or estimated."""
+    sigma_n: Tensor | None
+    """(B,): noise level of the normalised data in units of the peak, or None if nobody knows."""
+    real: Tensor
+    """(B,), on the CPU: whether each image is real and non-negative; the denoiser then sees its real part alone."""
+
+    @classmethod
+    def of(cls, hints: Hints, estimate: Tensor, sigma: Any, gain: Tensor) -> Units:
+        """Units for images like `estimate` (B, ...) behind operators of norm `gain` (B,); hints outrank `sigma`."""
+        peak = _peak(hints.peak, estimate)
+        sigma = None if _unknown(hints.sigma_n) else hints.sigma_n if hints.sigma_n is not None else sigma
+        real = torch.full((len(peak),), hints.real is not False)
+        return cls(peak, hints.peak is not None, _noise(sigma, peak * gain), real)
+
+    def scale(self, y: Tensor) -> Tensor:
+        """Data in units of the peak."""
+        return y / per_sample(self.peak, y)
+
+    def unscale(self, image: Tensor) -> Tensor:
+        """An image in the user's units."""
+        return image * per_sample(self.peak, image)
+
+    def select(self, index: Tensor) -> Units:
+        """The units of the images at these positions."""
+        sigma = None if self.sigma_n is None else self.sigma_n[index]
+        return Units(self.peak[index], self.peak_known, sigma, self.real[index.cpu()])
+
+    def to(self, device: torch.device) -> Units:
+        """The same on another device; `real` stays on the CPU."""
+        sigma = None if self.sigma_n is None else self.sigma_n.to(device)
+        return Units(self.peak.to(device), self.peak_known, sigma, self.real)
+
+
+def _peak(peak: float | Tensor | None, estimate: Tensor) -> Tensor:
+    if peak is not None:
+        values = one_each(peak, estimate.real, "peaks")
+        if not bool((torch.isfinite(values) & (values > 0)).all()):
+            raise BadInput(f"the peak must be a positive number, got {peak}")
+        return values
+    # A quantile, not the maximum: one bright pixel of noise must not set the scale.
+    values = torch.quantile(estimate.abs().flatten(1), 0.999, dim=1)
+    return torch.where(values > 0, values, 1.0)
+
+
+def _unknown(sigma: Any) -> bool:
+    if isinstance(sigma, str) and sigma != "estimate":
+        raise BadInput(f"the noise level must be a number, or 'estimate', got {sigma!r}")
+    return isinstance(sigma, str)
+
+
+def _noise(sigma: Any, peak: Tensor) -> Tensor | None:
+    if sigma is None:
+        return None
+    values = one_each(sigma, peak, "noise levels")
+    if not bool((torch.isfinite(values) & (values >= 0)).all()):
+        raise BadInput(f"the noise level must be a number that is zero or more, got {values.tolist()}")
+    return values / peak

@@ -1,0 +1,148 @@
+"""What a problem is to a solver: a start, a data step, and how far an image is from its data; nothing of the prior."""
+
+from __future__ import annotations
+
+import copy
+from abc import ABC, abstractmethod
+from dataclasses import replace
+
+import torch
+from deepinv.physics import Physics
+from torch import Tensor
+
+from ..errors import Incompatible
+from ..registry import Registry
+from ._data import noise_in_picture
+from ._units import Hints, Units
+
+LEAST_NOISE = 1e-4
+"""In units of the peak: closer to their data than this, images are not told apart."""
+
+
+class Problem(ABC):
+    """A batch of inverse problems with their data, in units of each image's peak.
+
+    Linear operators are normalised, so that a penalty or a step size means the same whatever the operator. Complex
+    images are complex tensors.
+    """
+
+    name: str
+    physics_type: type[Physics]
+    """The deepinv physics that it is opened from, with all that derive from it."""
+    offers: frozenset[str]
+    """What a solver may ask for: "prox", "grad", "linear" (A, A_adjoint)."""
+    per_image: tuple[str, ...] = ("y",)
+    """Names of the attributes whose first axis is the batch."""
+    made_from: type[Physics] | None = None
+    """The type of the physics that it was opened from."""
+    measurements: Tensor
+    """(B,): how many samples were measured; a complex one is two numbers."""
+
+    def __init__(self, y: Tensor, units: Units) -> None:
+        self.y, self.units = y, units
+
+    @classmethod
+    def accepts(cls, physics: Physics) -> bool:
+        """Whether it can be opened from this physics, which is of its type."""
+        return isinstance(physics, cls.physics_type)
+
+    @classmethod
+    @abstractmethod
+    def of(cls, y: Tensor, physics: Physics, hints: Hints) -> Problem:
+        """The problem behind data and physics, refused with a reason where they do not fit together."""
+
+    @abstractmethod
+    def x0(self) -> Tensor:
+        """The image to start from (B, C, H, W)."""
+
+    @abstractmethod
+    def D(self, x: Tensor) -> Tensor:
+        """The data term of each image (B,): half the squared distance between its measurement and the data."""
+
+    def prox(self, v: Tensor, mu: Tensor) -> Tensor:
+        """argmin_z D(z) + μ/2 ‖z − v‖², with mu (B,)."""
+        raise NotImplementedError
+
+    def grad(self, x: Tensor) -> Tensor:
+        """∇D(x)."""
+        raise NotImplementedError
+
+    def A(self, x: Tensor) -> Tensor:
+        """The linear operator, of norm one."""
+        raise NotImplementedError
+
+    def A_adjoint(self, y: Tensor) -> Tensor:
+        """Its adjoint."""
+        raise NotImplementedError
+
+    def fidelity(self, x: Tensor) -> Tensor:
+        """How far an image is from its data, in units of their noise (B,): the truth has about 1.
+
+        Without a noise level, or with a smaller one, the unit is a ten-thousandth of the peak.
+        """
+        noise = torch.zeros_like(self.units.peak) if self.units.sigma_n is None else self.units.sigma_n
+        numbers = self.measurements.clamp_min(1) * (2 if self.y.is_complex() else 1)
+        return (2 * self.D(x) / numbers).sqrt() / noise.clamp_min(LEAST_NOISE)
+
+    def measured(self) -> list[Tensor]:
+        """The measurement as images, for the observation of the paper."""
+        return [self.x0()]
+
+    @abstractmethod
+    def export(self, image: Tensor) -> Tensor:
+        """The image in the user's units and layout."""
+
+    def estimated_noise(self) -> Tensor | None:
+        """The noise level that the data show (B,), or None if they cannot."""
+        return noise_in_picture(self.y)
+
+    def know_noise(self) -> None:
+        """Estimate the noise level unless it was told."""
+        if self.units.sigma_n is None:
+            self.units = replace(self.units, sigma_n=self.estimated_noise())
+
+    def select(self, index: Tensor) -> Problem:
+        """The problems at these positions of the batch, in this order; positions may repeat."""
+        chosen = copy.copy(self)
+        chosen.units = self.units.select(index)
+        for name in self.per_image:
+            setattr(chosen, name, getattr(self, name)[index])
+        return chosen
+
+    def to(self, device: torch.device) -> Problem:
+        """The same problems on another device."""
+        moved = copy.copy(self)
+        moved.units = self.units.to(device)
+        for name in self.per_image:
+            setattr(moved, name, getattr(self, name).to(device))
+        return moved
+
+    def __len__(self) -> int:
+        return self.y.shape[0]
+
+    def all_active(self) -> Tensor:
+        """A true flag per image (B,)."""
+        return torch.ones(len(self), dtype=torch.bool, device=self.y.device)
+
+
+PROBLEMS: Registry[Problem] = Registry("problem", __package__)
+
+
+def open_problem(y: Tensor, physics: Physics, hints: Hints | None = None) -> Problem:
+    """The door: data and a deepinv physics become the most specific Problem that accepts the physics."""
+    problem = problem_type(physics).of(y, physics, hints or Hints())
+    problem.made_from = type(physics)
+    problem.know_noise()
+    return problem
+
+
+def problem_type(physics: Physics) -> type[Problem]:
+    """The kind of problem whose physics type comes first among the ancestors of this physics."""
+    fitting = [kind for kind in map(PROBLEMS.__getitem__, PROBLEMS) if kind.accepts(physics)]
+    if not fitting:
+        known = ", ".join(sorted({PROBLEMS[name].physics_type.__name__ for name in PROBLEMS}))
+        raise Incompatible(
+            f"no way to reconstruct from a {type(physics).__name__}: a physics must derive from one of {known}"
+        )
+    ancestors = type(physics).__mro__
+    return min(fitting, key=lambda kind: ancestors.index(kind.physics_type))

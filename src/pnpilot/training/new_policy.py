@@ -1,0 +1,70 @@
+"""The policy that training begins with, after a look at whether its parts fit together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from ..denoisers import Denoiser
+from ..errors import Incompatible, require
+from ..policies._observe import OBSERVATIONS
+from ..policies.base import POLICIES
+from ..policies.learned import Learned
+from ..problems import Problem
+from ..reconstruct import check_fit
+from ..simulation import simulated
+from ..solvers import Solver, build_solver
+from ..tasks import Task
+from .arguments import PolicyArgs
+
+
+def new_policy(args: PolicyArgs, task: Task, denoiser: Denoiser) -> Learned:
+    """An untrained policy, or what is wrong with what was asked for."""
+    known = ", ".join(OBSERVATIONS)
+    require(args.observation in OBSERVATIONS, f"unknown observation {args.observation!r}; known: {known}")
+    width = args.learner.width
+    require(width % 8 == 0, f"the width of the encoder must be a multiple of 8, got {width}")
+    if not denoiser.differentiable:
+        raise Incompatible(
+            f"a policy learns through its denoiser, and {denoiser.name!r} has no gradient: choose another one"
+        )
+    problems = _samples(task)
+    solver = build_solver(args.solver, problems[0].offers)
+    check_fit(problems[0], solver)
+    kind = POLICIES[args.method]
+    if not issubclass(kind, Learned):
+        raise Incompatible(f"the policy {args.method!r} has nothing to learn")
+    policy = kind(solver, **shape_of(args, _channels(args, solver, problems)))
+    policy.physics = tuple(sorted({problem.made_from.__name__ for problem in problems if problem.made_from}))
+    return policy
+
+
+def shape_of(args: PolicyArgs, channels: int) -> dict[str, Any]:
+    """What a policy must be built with before its weights fit; the card keeps it."""
+    return {
+        "iterations": args.per_decision * args.decisions,
+        "per_decision": args.per_decision,
+        "width": args.learner.width,
+        "observation": args.observation,
+        "channels": channels,
+    }
+
+
+def _channels(args: PolicyArgs, solver: Solver, problems: list[Problem]) -> int:
+    """Of what the policy sees."""
+    observe = OBSERVATIONS[args.observation]
+    counts = {observe(problem, solver, solver.init(problem), torch.zeros(1)).shape[1] for problem in problems}
+    if len(counts) > 1:
+        raise Incompatible(
+            f"the observation {args.observation!r} has {min(counts)} to {max(counts)} channels for {args.task!r}, "
+            "depending on what is drawn in training: choose another observation"
+        )
+    return counts.pop()
+
+
+def _samples(task: Task) -> list[Problem]:
+    """A few small problems as they are drawn in training."""
+    image = torch.rand(1, 1, 32, 32, generator=torch.Generator().manual_seed(0))
+    draws = [task.draw(1, torch.Generator().manual_seed(seed)) for seed in range(8)]
+    return [simulated(task, image, settings, seed) for seed, settings in enumerate(draws)]

@@ -1,0 +1,54 @@
+"""The command line, in this process or in one of its own; both through the real entry point."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+from unittest import mock
+
+from pnpilot.cli import main
+
+COMMAND = [sys.executable, "-m", "pnpilot"]
+PLAIN = {"COLUMNS": "160", "NO_COLOR": "1"}
+
+
+class Result(NamedTuple):
+    """How a command ended, and what it printed."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def run(*arguments: str | Path) -> Result:
+    """`pnpilot ARGUMENTS` in this process: no second start of torch."""
+    out, err = io.StringIO(), io.StringIO()
+    before = signal.getsignal(signal.SIGTERM)
+    with (
+        mock.patch.object(sys, "argv", ["pnpilot", *map(str, arguments)]),
+        mock.patch.dict(os.environ, PLAIN),
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+    ):
+        try:
+            main()
+            code: object = 0
+        except SystemExit as end:
+            code = end.code
+        finally:
+            signal.signal(signal.SIGTERM, before)
+    return Result(code if isinstance(code, int) else int(code is not None), out.getvalue(), err.getvalue())
+
+
+def run_process(*arguments: str | Path) -> Result:
+    """`pnpilot ARGUMENTS` as a user starts it."""
+    environment = {**os.environ, **PLAIN}
+    command = [*COMMAND, *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    return Result(done.returncode, done.stdout, done.stderr)
