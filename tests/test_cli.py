@@ -387,3 +387,14 @@ def test_an_unreadable_image_stops_a_table_before_it_begins(data: Path, tmp_path
     assert result.returncode == 2
     assert result.stdout == ""
     assert not (tmp_path / "d.json").exists()
+
+
+@pytest.mark.parametrize("command", ["policies", "denoisers", "speed"])
+def test_a_file_that_holds_something_else_is_not_overwritten(command: str, data: Path, tmp_path: Path) -> None:
+    file = tmp_path / "thesis.txt"
+    file.write_text("years of work")
+    result = run("bench", command, "--data", data, "--json", file)
+    assert result.returncode == 2
+    (line,) = result.stderr.strip().splitlines()[-1:]
+    assert "thesis.txt holds something else than results of pnpilot" in line
+    assert file.read_text() == "years of work"

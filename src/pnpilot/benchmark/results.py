@@ -14,7 +14,7 @@ import torch
 from rich.console import Console
 
 from .. import __version__
-from ..io.files import writable_file, write_json
+from ..io.files import writable_json, write_json
 from .report import show
 from .scores import rounded, summary
 
@@ -34,7 +34,7 @@ class Results:
     def __init__(self, path: Path | None, seed: int, seeds: int = 1, draws: int | None = None) -> None:
         self.path = path
         if path is not None:
-            writable_file(path)
+            writable_json(path)
         told = {"seed": seed, "seeds": seeds, "draws": draws}
         self.content: dict[str, Any] = {**header(), **told, "rows": [], "images": []}
 

@@ -167,12 +167,12 @@ def bench_speed(
     from ..benchmark.results import header
     from ..benchmark.speed import ROUNDS, bench_speed
     from ..benchmark.tables import table_of
-    from ..io.files import writable_file, write_json
+    from ..io.files import writable_json, write_json
     from ..model import PnPilot
     from ..tasks import build_task
 
     if json is not None:
-        writable_file(json)
+        writable_json(json)
     where, chosen = chosen_device(device), build_task(task)
     found = learned_policy(task, policy)
     model = PnPilot(found.denoiser, policy=found, peak=1.0, real=True, device=where)
