@@ -3,7 +3,7 @@
     python docs/pages.py                   rewrite the tables of all pages
     python docs/pages.py RUN.json NAME     keep the rows of a run as docs/results/data/NAME.json first
 
-A table stands between two markers, and what is between them is replaced:
+What stands between two markers is replaced by a table:
 
     <!-- table: NAME.json psnr dataset=set12 -->
     <!-- end -->
@@ -30,19 +30,19 @@ from pnpilot.io.files import write_atomically, write_json
 RESULTS = Path(__file__).parent / "results"
 MARKED = re.compile(r"(<!-- table: (.*?) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 FOLDERS = {"--data": "DATA"}
-"""Options whose value is a place on someone's disk, with what to write instead."""
+"""Options whose value is a local folder, with what to write instead."""
 OUTPUTS = ("--json", "--out", "--device")
 """Options that do not change the numbers."""
 
 
 def kept(content: Mapping[str, Any]) -> dict[str, Any]:
-    """What of a run's JSON is kept in the repository: all but the images, and no folders of the machine."""
+    """What the repository keeps of a run's JSON: everything but per-image values and local folders."""
     own = {key: value for key, value in content.items() if key not in ("images", "traces")}
     return {**own, "command": portable(content["command"])}
 
 
 def portable(command: str) -> str:
-    """A command without the folders of the machine that it ran on."""
+    """A command without local folders."""
     words, told = shlex.split(command), list[str]()
     while words:
         name, equals, value = words.pop(0).partition("=")
@@ -80,18 +80,18 @@ def made(order: str, data: Path) -> str:
 
 
 def lines(rows: Sequence[Row], columns: Sequence[str]) -> str:
-    """One line per row, and one alone for rows that look the same."""
+    """One line per row; rows that look the same share one."""
     found = ([cell(row.get(key), key) for key in columns] for row in rows)
     return table([key.replace("_", " ") for key in columns], dict.fromkeys(map(tuple, found)))
 
 
 def cell(value: Any, key: str) -> str:
-    """Words as they are, numbers as everywhere."""
+    """Text and integers as they are, other numbers as in all tables."""
     return value if isinstance(value, str) else str(value) if isinstance(value, int) else number(value, key)
 
 
 def origin(content: Mapping[str, Any], rows: Sequence[Row]) -> str:
-    """The command, over how many images, where, and with what."""
+    """The command, the number of reconstructions, the devices and the versions."""
     counts = " or ".join(str(count) for count in sorted({row["count"] for row in rows}))
     devices = " and ".join(sorted({row["device"] for row in rows}))
     versions = ", ".join(f"{name} {version}" for name, version in content["versions"].items())

@@ -1,4 +1,4 @@
-"""Which setting the demo shows: its slice in all nine settings of the CS-MRI benchmark, three seeds each.
+"""How the demo's settings were chosen: its slice in all nine settings of the CS-MRI benchmark, three seeds each.
 
 python examples/choose_demo.py
 """

@@ -1,9 +1,9 @@
-"""What the loop costs beside the denoiser: 30 ADMM iterations here and by deepinv, with the same denoiser.
+"""What the loop costs on top of the denoiser: 30 ADMM iterations by PnPilot and by deepinv, with the same denoiser.
 
     python examples/compare_with_deepinv.py [ROUNDS]
 
-In every round both run in one process on a batch of 4 images of 128×128, and the 30 denoiser calls alone; who comes
-first changes from round to round. Whole runs differ by several percent on a shared machine, more than the loop costs,
+In every round both run in one process on a batch of 4 images of 128×128, and so do the 30 denoiser calls alone; the
+order changes from round to round. Whole runs differ by several percent on a shared machine, more than the loop costs,
 so the denoiser is also timed inside each run. Then: peak memory of this process for 16 images of 256×256.
 """
 
@@ -36,7 +36,7 @@ class Timed(nn.Module):
         self.denoiser, self.seconds = denoiser, 0.0
 
     def forward(self, x: Tensor, sigma: Tensor) -> Tensor:
-        """Denoise by the clock."""
+        """Denoise, and add up the time."""
         start = time.perf_counter()
         clean = self.denoiser(x, sigma)
         self.seconds += time.perf_counter() - start

@@ -51,11 +51,11 @@ def block_pictures(folder: Path, rows: int, columns: int) -> Path:
 @pytest.fixture(autouse=True)
 def _seeded() -> None:
     torch.manual_seed(0)
-    torch.set_num_threads(1)  # two that wait for each other on a busy machine take minutes
+    torch.set_num_threads(1)  # two threads that wait for each other on a busy machine take minutes
 
 
 class Looks(Clock):
-    """Time passes by the look: the same number of steps on any machine."""
+    """A clock that advances each time it is read: the same number of steps on any machine."""
 
     def __init__(self, minutes: float, spent: float = 0.0) -> None:
         self.budget, self.looks = 60 * minutes, spent

@@ -146,7 +146,7 @@ def test_recpf_minimises_its_objective(wavelet: float, monkeypatch: pytest.Monke
 
 
 def test_fcsa_comes_close_to_the_minimum_of_its_objective() -> None:
-    """Not to it: averaging proximal steps is exact for one penalty alone. Its limit is where such a step leads back."""
+    """Not to it: averaging proximal steps is exact only for one penalty. Its limit is a fixed point of such a step."""
     problem = problem_of(phantom(32, 32, 1), "cartesian x3 sigma=10")
     tv, wavelet = 0.008, 0.004
     objective = Objective(
@@ -200,7 +200,7 @@ def test_sizes_that_cannot_be_halved_have_no_wavelets() -> None:
 
 @pytest.mark.parametrize("label", ["cartesian x3 sigma=10", "random x4 sigma=5"])
 def test_real_images_are_fitted_optimally(label: str) -> None:
-    """The gradient of what is minimised vanishes, at masks without symmetry and with weights."""
+    """The gradient of the objective vanishes, for masks without symmetry and with weights."""
     problem = problem_of(phantom(31, 24), label)
     weights = 0.5 + torch.rand(problem.mask.shape, generator=torch.Generator().manual_seed(1))
     problem.mask, problem.y = (problem.mask * weights).double(), problem.y.to(torch.complex128)

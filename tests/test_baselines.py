@@ -71,7 +71,7 @@ def test_every_baseline_serves_one_task_with_a_benchmark() -> None:
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every method with few iterations, where it asks how many to take."""
+    """Every method with few iterations, where their number can be set."""
     for name in NAMES:
         monkeypatch.setattr(BASELINES[name], "iterations", min(BASELINES[name].iterations, 3))
     monkeypatch.setattr(dolphin, "FIXED", 1)
@@ -206,7 +206,7 @@ def test_an_answer_is_the_image_with_an_iteration_count_for_each(name: str) -> N
 
 @pytest.mark.parametrize("name", [name for name in MRI_NAMES if name != "zero-filled"])
 def test_a_brain_is_better_than_zero_filled(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Networks by two decibels, the others by one after a few of their iterations."""
+    """Networks by two decibels, the others by one after a few iterations."""
     kind, truth = BASELINES[name], example_brain()
     monkeypatch.setattr(kind, "iterations", min(kind.iterations, 12))
     y, physics = CSMRI().simulate(truth, CSMRI.setting(4, 10))
@@ -216,7 +216,7 @@ def test_a_brain_is_better_than_zero_filled(name: str, monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize("name", [name for name in PHASE_NAMES if name not in ("hio-free", "wf")])
 def test_in_strong_noise_a_constraint_helps_and_a_prior_helps_more(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Non-negative values by one decibel against amplitudes alone, priors by five after a few of their iterations."""
+    """Non-negative values by one decibel against amplitudes alone, priors by five after a few iterations."""
     kind, truth = BASELINES[name], phantom(48, 48, 1)
     monkeypatch.setattr(kind, "iterations", min(kind.iterations, 60 if name == "hio" else 15))
     monkeypatch.setattr(prdeep, "EACH", 20)

@@ -1,4 +1,4 @@
-"""Batches of operators: joined and split right, or refused; never silently another operator."""
+"""Batches of operators are joined and split exactly, or refused."""
 
 from __future__ import annotations
 

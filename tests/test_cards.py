@@ -1,4 +1,4 @@
-"""Cards and weight files that are damaged or lie are refused before anything is built from them."""
+"""Damaged or false cards and weight files are refused before anything is built from them."""
 
 from __future__ import annotations
 
@@ -214,6 +214,6 @@ def test_weights_that_do_not_fit_say_where(tmp_path: Path) -> None:
 def test_a_weight_file_is_not_read_beyond_what_its_network_holds(tmp_path: Path) -> None:
     save_weights(nn.Linear(2, 1), "net", tmp_path, {})
     with (tmp_path / "net.safetensors").open("r+b") as file:
-        file.truncate(2**40)  # of holes: it takes no room
+        file.truncate(2**40)  # a sparse file: it takes no room
     with pytest.raises(BadWeights, match=r"does not fit Linear: it has more than 1\.0 MB"):
         load_weights(nn.Linear(2, 1), "net", tmp_path)

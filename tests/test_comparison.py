@@ -1,4 +1,4 @@
-"""Ours against everyone: what is measured, what is kept and not done again, and how it is told."""
+"""Ours against everyone: what is measured, what is kept and not done again, and how it is reported."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def score_files(cells: Cells) -> set[str]:
 
 
 def watched_calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
-    """Which methods reconstructed how many images, in calls."""
+    """The method and the number of images of each call."""
     real: Any = Method.__call__
     found: list[tuple[str, int]] = []
 

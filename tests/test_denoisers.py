@@ -77,13 +77,13 @@ def test_bad_input(denoiser: Denoiser) -> None:
 def test_size_and_cost(name: str, parameters: int, gflop: float) -> None:
     denoiser = DENOISERS[name]()
     assert sum(parameter.numel() for parameter in denoiser.parameters()) == parameters
-    # All of it grows with the area: a sixteenth of it is quicker to count.
+    # The cost grows with the area: a sixteenth of it is quicker to count.
     assert 16 * complexity(denoiser, 32, 32)["gflop"] == pytest.approx(gflop, abs=1e-2)
 
 
 @pytest.mark.parametrize("name", ["compact", "dncnn", "memnet", "unet"])
 def test_the_image_is_not_rounded_under_autocast(name: str) -> None:
-    """Two images that are one in bf16 lead to different residuals: the first layer sees more of them."""
+    """Two images that are equal in bf16 lead to different residuals: the first layer sees them unrounded."""
     denoiser = freeze(DENOISERS[name].example())
     x, sigma = torch.full((1, 1, 32, 32), 0.75), torch.full((1, 1, 1, 1), 0.1)
     seen: list[torch.Tensor] = []
@@ -97,7 +97,7 @@ def test_the_image_is_not_rounded_under_autocast(name: str) -> None:
 
 
 def test_memnet_stays_in_half_precision_after_the_first_layer() -> None:
-    """Or the concatenations of a batch of training would not fit on a GPU."""
+    """Otherwise the concatenations of a training batch would not fit on a GPU."""
     denoiser = freeze(DENOISERS["memnet"].example())
     kinds: set[torch.dtype] = set()
     for layer in denoiser.modules():

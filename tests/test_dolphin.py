@@ -40,7 +40,7 @@ def described(codes: Tensor, dictionary: Tensor, columns: Tensor, weight: float)
 
 
 def test_codes_are_shrunk_towards_the_lasso() -> None:
-    """Every step lowers the objective, and at the end no code can be moved to advantage."""
+    """Every step lowers the objective, and at the end no change of a code does."""
     columns = patches(phantom(12, 12)).double()
     dictionary = first_dictionary(columns).double().expand(2, -1, -1)
     codes, values = dictionary.mT @ columns, []
@@ -68,7 +68,7 @@ def test_atoms_improve_and_keep_their_norm() -> None:
 
 
 def test_an_atom_alone_is_the_best_for_its_codes() -> None:
-    """Least squares where that has norm one at most, and of norm one where it has not."""
+    """Least squares where that has norm one at most, otherwise of norm one."""
     generator = torch.Generator().manual_seed(0)
     codes, columns = (torch.randn(1, rows, 50, generator=generator, dtype=torch.float64) for rows in (1, 64))
     best = columns @ codes.mT / codes.square().sum()
@@ -117,7 +117,7 @@ def test_the_dictionary_is_learnt_once_the_fixed_iterations_are_over(monkeypatch
 
 
 def test_more_sparsity_is_a_simpler_image() -> None:
-    """Its description has less of what the truth does not have, until it has too little."""
+    """It first loses noise, and in the end everything."""
     truth = phantom(24, 24, 1)
     problem = amplitude_problem(truth, 81)
     images = [DOLPHIn().solve(problem, coupling=0.003, sparsity=sparsity) for sparsity in (0.0, 0.001, 1.0)]

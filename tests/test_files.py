@@ -87,7 +87,7 @@ def test_a_system_that_opens_no_folders_writes_too(tmp_path: Path, monkeypatch: 
 
 
 def test_a_command_that_finds_no_room_ends_with_one_line(tmp_path: Path) -> None:
-    """A real refusal of the system: files of this process may have 1000 bytes."""
+    """The system itself refuses: files of this process may have at most 1000 bytes."""
     resource = pytest.importorskip("resource")
     assert resource is not None
     file = tmp_path / "result"

@@ -14,7 +14,7 @@ from .conftest import phantom
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 
-# Not in PSNR: phantoms come back at up to 50 dB, where less than half a grey level makes several tenths.
+# Not in PSNR: phantoms are restored to up to 50 dB, where half a grey level makes several tenths of a dB.
 HALF_A_GREY_LEVEL = 0.5 / 255
 
 

@@ -107,7 +107,7 @@ def test_only_files_are_images(tmp_path: Path) -> None:
 
 @some.composite
 def damaged(draw: some.DrawFn) -> bytes:
-    """Anything, or a picture in which some bytes are others and the end may be missing."""
+    """Random bytes, or a picture with some bytes changed and perhaps its end missing."""
     if draw(some.booleans()):
         return draw(some.binary(max_size=200))
     data = bytearray(picture(draw(some.sampled_from(["PNG", "JPEG", "BMP", "TIFF"]))))

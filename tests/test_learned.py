@@ -144,7 +144,7 @@ def test_shipped_policies_are_small_and_say_how_they_were_made(name: str) -> Non
 
 
 class Wild(Fixed):
-    """Drives the second image of a batch apart, as a policy might that never saw its like."""
+    """Makes the second image of a batch diverge, as a policy might that never saw such an image."""
 
     name = "wild"
     stops = True
@@ -181,7 +181,7 @@ def test_a_diverging_image_falls_back_to_the_schedule(how: str, smoother: Denois
 
 
 def test_a_misfit_that_grows_is_a_divergence() -> None:
-    """Though it explains the data better than an empty image still."""
+    """Even if it still explains the data better than an empty image."""
     truth = phantom(32, 32, 3)
     y, physics = CSMRI().simulate(truth, CSMRI.setting(2, 5))
     problem = open_problem(y, physics, Hints(peak=1.0, real=True))

@@ -169,7 +169,7 @@ def test_nothing_is_expected_beyond_the_horizon() -> None:
 @pytest.mark.parametrize("lookahead", [1, 2])
 def test_the_surplus_weighs_stopping_and_going_on_by_their_chances(lookahead: int) -> None:
     policy = Learned(ToySolver(), 8, per_decision=2, width=8)
-    torch.nn.init.normal_(policy.network.each.weight, std=0.1)  # stopping and going on shall differ
+    torch.nn.init.normal_(policy.network.each.weight, std=0.1)  # stopping and going on must differ
     learner = Mixed(policy, freeze(Denoiser()), LearnerArgs(width=8, lookahead=lookahead), CPU)
     torch.nn.init.constant_(learner.target.value.bias, 20.0)
     generator = torch.Generator().manual_seed(0)
@@ -213,7 +213,7 @@ def test_networks_are_told_standardised_numbers(kind: type[Learner]) -> None:
 
 
 def test_an_image_ends_with_parameters_of_their_own() -> None:
-    """At the last decision, and where it stops before."""
+    """At the last decision, and where it stops earlier."""
     policy = Learned(ToySolver(), 4, per_decision=2, width=8)
     torch.nn.init.constant_(policy.network.common.bias[1], 3.0)
     problem = toy(torch.full((2,), 0.05), torch.Generator().manual_seed(0))
@@ -336,7 +336,7 @@ def test_learners_are_called_by_the_policies_that_they_train() -> None:
 
 @pytest.mark.parametrize("kind", [Mixed, DDPG])
 def test_an_episode_is_what_the_solver_does_with_the_noted_knobs(kind: type[Learner]) -> None:
-    """Stopped images go on unseen; what is noted of them is who was still at work."""
+    """Stopped images keep running; `alive` records which had not stopped."""
     torch.manual_seed(0)
     policy = Learned(ToySolver(), 8, per_decision=2, width=8)
     torch.nn.init.constant_(policy.network.stop.bias, 0.0)  # even chances

@@ -245,7 +245,7 @@ def test_certain_amplitudes_are_taken_and_useless_ones_left() -> None:
 
 
 def test_the_divergence_of_bm3d_is_its_mean_derivative() -> None:
-    """It shrinks noise, so it follows its input little; with nothing to remove, entirely."""
+    """It removes noise, so it follows its input little; with nothing to remove, entirely."""
     noisy = phantom(32, 32, 1) + 0.1 * random_like(phantom(32, 32, 1), 1)
     image, divergence = _denoised(noisy, 0.1)
     assert psnr(image, phantom(32, 32, 1)) > psnr(noisy, phantom(32, 32, 1)) + 5

@@ -1,4 +1,4 @@
-"""The table of phase retrieval: draws of masks beside seeds of noise, and how both are told."""
+"""The table of phase retrieval: draws of masks beside seeds of noise, and how both are reported."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def test_fasta_solves_least_squares_with_and_without_bounds(system: tuple[Tensor
 
 
 def test_fasta_solves_the_lasso(system: tuple[Tensor, Tensor]) -> None:
-    """Where the gradient is as long as the weight in what is not zero, and shorter in what is."""
+    """The gradient is as large as the weight where x is not zero, and smaller where it is."""
     matrix, data = system
     objective = least_squares(matrix, data, "lasso", weight=2.0)
     x = fasta(objective, torch.zeros(3, 8, dtype=torch.float64), 3000, 1e-10).x
@@ -113,7 +113,7 @@ def test_fasta_keeps_the_iterate_with_the_smallest_residual(system: tuple[Tensor
 
 
 def test_fasta_shortens_steps_that_lead_upwards() -> None:
-    """A quartic that a gradient step from afar overshoots by far."""
+    """A quartic, which a gradient step from afar overshoots."""
     objective = Objective(lambda x: x.pow(4).sum(1) / 4, lambda x: x.pow(3), lambda v, _: v)
     start = torch.tensor([[30.0, -20.0], [0.5, 0.1]], dtype=torch.float64)
     assert (objective.value(fasta(objective, start, 1, 0.0).x) < objective.value(start)).all()

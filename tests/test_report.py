@@ -1,4 +1,4 @@
-"""How a comparison is told, and what the paper printed."""
+"""How a comparison is reported, and what the paper printed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages of results: their tables are those that the kept JSON gives."""
+"""Pages of results: their tables agree with the kept JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Images that end far from their data are repaired, policies keep to what they know, and nothing is lost in silence."""
+"""Images that end far from their data are repaired, policies keep to what they know, and nothing is lost silently."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.contracts import assert_close
 
 
 class Careless(Fixed):
-    """Denoises far too much and stops at once, as a policy does that has learnt something else."""
+    """Denoises far too much and stops at once, as a policy trained for something else would."""
 
     name = "careless"
     stops = True

@@ -112,7 +112,7 @@ def test_a_full_disk_when_it_is_stopped_is_one_line(
 
 @pytest.mark.usefixtures("looks")
 def test_a_run_without_steps_writes_no_weights(command: list[str], tmp_path: Path, say: Callable[..., Said]) -> None:
-    said = say(*command, "--minutes", "0.01")  # the first look at the clock says that it is over
+    said = say(*command, "--minutes", "0.01")  # the budget is spent at the first look at the clock
     assert said.code == 2
     assert "0.01 minutes were enough for 0 " in last_line(said)
     assert "no weights were written; give it more --minutes" in last_line(said)

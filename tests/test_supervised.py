@@ -1,4 +1,4 @@
-"""Networks with a loss, and the loop that trains them, on a line to learn."""
+"""Networks with a loss, and the loop that trains them, on a toy that fits a line."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from pnpilot.training.supervised import Supervised, follow
 from tests.contracts import assert_close
 
 STEPS = 59
-"""In a minute of sixty looks at the clock, the last of which says that it is over."""
+"""The clock is read sixty times in a minute; at the last look the budget is spent."""
 
 
 class Toy:
-    """A line to learn, and what random numbers it was shown."""
+    """A line to fit, and a record of the random numbers it was shown."""
 
     run: Session
 
@@ -74,7 +74,7 @@ def test_a_stopped_run_goes_on_from_the_saved_step(tmp_path: Path) -> None:
         first.go()
     assert first.run.steps == 5
     second = Toy(tmp_path / "parts").go()
-    assert second.run.steps == 5 + len(second.shown) == STEPS - 1  # what was begun when it stopped took its time
+    assert second.run.steps == 5 + len(second.shown) == STEPS - 1  # the step begun at the stop took time from the clock
     assert first.shown + second.shown == whole.shown[:-1]
     assert second.losses[0] == pytest.approx(whole.losses[5])  # weights, and where the optimiser was
     assert second.losses[1] == pytest.approx(whole.losses[6], rel=0.05)
@@ -85,7 +85,7 @@ def test_a_stopped_run_goes_on_from_the_saved_step(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("looks")
 def test_the_average_is_examined_and_follows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pnpilot.training.session.EXAM_SHARE", 1e9)  # as often as it may
+    monkeypatch.setattr("pnpilot.training.session.EXAM_SHARE", 1e9)  # as often as possible
     toy = Toy(tmp_path)
     trainee = toy.trainee
     start = trainee.network.weight.clone()

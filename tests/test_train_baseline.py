@@ -117,7 +117,7 @@ def test_ctrl_c_keeps_what_was_trained(
 
 @pytest.fixture
 def solved(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, float]]:
-    """A search of four points by few iterations, and the constants of everything that it solved."""
+    """A search of four points with few iterations; the constants of everything that it solved."""
     real, found = RecPF.solve, []
 
     def watched(self: RecPF, problem: MaskedFourier, **constants: float) -> Tensor:
@@ -351,7 +351,7 @@ def test_the_exam_is_the_same_every_time_and_takes_images_that_are_large_enough(
     assert first == again
     assert list(first) == LABELS
     assert first["x2 sigma=5"] > first["x8 sigma=5"]
-    assert len(Exam(pictures, simulator).truth) == 4  # plain and varied
+    assert len(Exam(pictures, simulator).truth) == 4  # plain and altered
 
 
 # Training.

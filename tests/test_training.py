@@ -50,7 +50,7 @@ CPU = torch.device("cpu")
 
 
 def interrupted(monkeypatch: pytest.MonkeyPatch, at: int) -> list[int]:
-    """Ctrl-C in the step of that number; the list has an entry for every step that was begun."""
+    """Ctrl-C in that step; the list has an entry for every step begun."""
     real, calls = Supervised.step, list[int]()
 
     def step(self: Supervised[Any], share: float, done: int) -> None:

@@ -12,7 +12,7 @@ __all__ = ["PnPilot", "Reconstruction", "__version__"]
 
 
 def __getattr__(name: str) -> Any:
-    # torch and deepinv take seconds to import: only who asks for the model waits for them.
+    # torch and deepinv take seconds to import: only code that asks for the model waits for them.
     if name in ("PnPilot", "Reconstruction"):
         from . import model
 

@@ -24,9 +24,9 @@ from .tasks.csmri import CSMRI
 BASELINES = ("zero-filled", "tv")
 POLICIES = ("fixed", "schedule", "learned")
 SETTINGS = ("x2 sigma=15", "x8 sigma=5")
-"""Much noise, and few samples: `docs/demo.md` has the others, and says why these."""
+"""Strong noise, and few samples; `docs/demo.md` has the other settings, and says why these two."""
 CROP = slice(66, 130), slice(12, 76)
-"""Where the picture looks closely: folds of the cortex and a ventricle."""
+"""The part that the picture enlarges: folds of the cortex and a ventricle."""
 
 
 def run_demo(out: Path, device: torch.device, seed: int = 0) -> dict[str, Any]:

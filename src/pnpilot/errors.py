@@ -1,10 +1,10 @@
-"""What can go wrong by a user's hand. The command line prints these as one line and exits with 2."""
+"""Errors that a user can fix. The command line prints them as one line and exits with 2."""
 
 from __future__ import annotations
 
 
 class PnPilotError(Exception):
-    """Something the caller can mend; the message says what was wrong and what is accepted."""
+    """Something the caller can fix; the message says what was wrong and what is accepted."""
 
 
 class BadInput(PnPilotError, ValueError):

@@ -1,6 +1,6 @@
 """The project's one PSNR and one SSIM: images (B, C, H, W) in [0, 1], estimate clamped, one value per image.
 
-Of complex images the real part counts.
+Complex images are scored by their real part.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def psnr(estimate: Tensor, truth: Tensor) -> Tensor:
 
 
 def ssim(estimate: Tensor, truth: Tensor) -> Tensor:
-    """Structural similarity with the original Gaussian window, 11 pixels of width 1.5: the mean over channels (B,)."""
+    """Structural similarity with the original Gaussian window (11 pixels, σ = 1.5): the mean over channels (B,)."""
     _check_shapes(estimate, truth)
     size = tuple(estimate.shape[-2:])
     require(min(size) >= WINDOW, f"SSIM needs images of at least {WINDOW} × {WINDOW} pixels, got {size[0]} × {size[1]}")

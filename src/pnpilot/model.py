@@ -41,7 +41,7 @@ class PnPilot(Reconstructor):
 
     `denoiser` is a name, one of ours, or any deepinv denoiser; `weights` a folder that `pnpilot train denoiser` wrote.
     `solver="auto"` takes ADMM where the data step has a closed form and inexact ADMM otherwise. `policy` is a name or a
-    Policy made for a solver. `peak`, `sigma_n` and `real` are hints about the images, found out when not given.
+    Policy made for a solver. `peak`, `sigma_n` and `real` are hints about the images, worked out when not given.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class PnPilot(Reconstructor):
         `name` is a task ("csmri", "phase"), or a folder that `pnpilot train policy` wrote; `solver` chooses among
         several policies for a task. The denoiser is the one that the policy was trained with; any other is refused.
         Other options are those of the class: the device, hints about the images, and the weights of the denoiser if
-        the policy was trained with other ones than the shipped.
+        the policy was trained with other weights than those that ship.
         """
         if not isinstance(name, str | Path) or not isinstance(solver, str):
             raise BadInput(f"from_pretrained takes the name of a task or a folder, and of a solver, got {name!r}")

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .benchmark.strength import Strength
 
 ERROR_RANGE = 0.15
-"""Errors from here on are drawn white."""
+"""Errors from here on are drawn in the brightest colour."""
 LABELS = {
     "sigma": "σ × 255",
     "mu": "μ",
@@ -98,9 +98,9 @@ def _draw(axis: Axes, image: Tensor) -> None:
 
 
 def plot_traces(path: str | Path, traces: Mapping[str, Mapping[str, Any]]) -> None:
-    """What was chosen over the iterations, one line per trace; their solver must be the same.
+    """The parameters over the iterations, one line per trace; all traces must have the same solver.
 
-    A trace is a record of `Reconstruction.trace`; with a list "psnr", one value per decision, that is drawn as well.
+    A trace is a record of `Reconstruction.trace`; a list "psnr" in it, one value per decision, is drawn as well.
     """
     from matplotlib.figure import Figure
 
@@ -158,7 +158,7 @@ def plot_strength(path: str | Path, found: Strength, names: Sequence[str], title
 
 
 def _label(axis: Axis) -> None:
-    """Plain numbers along a logarithmic axis, few enough not to run into each other."""
+    """Plain numbers along a logarithmic axis, few enough not to overlap."""
     from matplotlib.ticker import LogLocator
 
     axis.set_minor_locator(LogLocator(subs=(2, 3, 5)))

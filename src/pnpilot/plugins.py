@@ -19,7 +19,7 @@ GROUP = "pnpilot"
 """Entry points of this group name modules to load."""
 VARIABLE = "PNPILOT_WITH"
 """Files and modules to load, separated like paths. An environment variable, so that other processes of a run, such as
-the workers of a search, load the same."""
+the workers of a search, load them too."""
 
 _loaded: set[str] = set()
 

@@ -1,4 +1,4 @@
-"""The denoiser as the images of a problem need it: real part or complex, within bounds, in bf16 on a GPU."""
+"""The denoiser as a problem needs it: for real or complex images, within bounds, in bf16 on a GPU."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from .transition import transition
 from .types import Action
 
 SHRINKS_BY = {"cuda": 8}
-"""On a GPU a batch shrinks in steps of this many images: every new shape costs the convolutions a new plan."""
+"""On a GPU a batch shrinks in steps of this many images: convolutions are planned anew for every new shape."""
 
 
 def rollout(problem: Problem, solver: Solver, denoiser: Denoiser, policy: Policy) -> Iterator[Step]:
@@ -30,7 +30,7 @@ def rollout(problem: Problem, solver: Solver, denoiser: Denoiser, policy: Policy
     active = problem.all_active()
     iterations = torch.zeros_like(active, dtype=torch.long)
     history = Trace(solver, policy.name, policy.decisions)
-    index: Tensor | None = None  # where in the whole batch the images at work are; None: all of them
+    index: Tensor | None = None  # positions of the active images in the whole batch; None: all
     working = len(problem)
     for t in range(policy.decisions):
         action = policy(problem, state, t)
@@ -43,7 +43,7 @@ def rollout(problem: Problem, solver: Solver, denoiser: Denoiser, policy: Policy
         iterations = iterations + action.iterations * active
         ran, active = active, active & ~action.stop & (t + 1 < policy.decisions)
         history.add(action, ran)
-        # Only a policy that can stop needs the look at the device that this costs.
+        # This waits for the device, so it is done only for policies that can stop.
         remaining = active.nonzero().flatten() if policy.stops else None
         last = t + 1 == policy.decisions or (remaining is not None and not len(remaining))
         image = everyone.export(bounded(solver.output(full), everyone.units))
@@ -58,9 +58,9 @@ def rollout(problem: Problem, solver: Solver, denoiser: Denoiser, policy: Policy
 
 
 def _padded(index: Tensor, room: int) -> Tensor:
-    """On a GPU, the first image again and again until the count is a multiple of `SHRINKS_BY`, or `room` is full.
+    """On a GPU, repeat the first image until the count is a multiple of `SHRINKS_BY`, or `room` is full.
 
-    Images that have stopped must not fill it: they would go on.
+    Stopped images must not be used for this: they would go on.
     """
     missing = min(-len(index) % SHRINKS_BY.get(index.device.type, 1), room - len(index))
     return torch.cat([index, index[:1].expand(missing)])
@@ -72,7 +72,7 @@ def _positions(index: Tensor, wanted: Tensor) -> Tensor:
 
 
 def _placed(whole: Tensor, index: Tensor, part: Tensor) -> Tensor:
-    # Real images alone are real tensors; beside images with a phase they are complex ones.
+    # A batch of real images is a real tensor; with an image that has a phase among them, it is complex.
     kind = torch.promote_types(whole.dtype, part.dtype)
     return whole.to(kind).index_copy(0, index, part.to(kind))
 

@@ -1,4 +1,4 @@
-"""All rooms by their names: for whatever goes through everything that is registered."""
+"""All rooms by name, for code that goes through everything registered."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .registry import Registry
 
 
 def rooms() -> dict[str, Registry[Any]]:
-    """The registries, in the order in which they feed each other."""
+    """The registries, each before those that build on it."""
     from .baselines import BASELINES
     from .denoisers import DENOISERS
     from .policies import POLICIES

@@ -18,18 +18,17 @@ SAFE = "schedule"
 EXPLAINED = 3.0
 """Distance from the data, in units of their noise, that noise and a smooth prior explain."""
 SMALL = 0.1
-"""A tenth of the data is never far: noise levels may be told too low."""
+"""A distance of a tenth of the data is never far: the noise level given may be too low."""
 GROWTH = 2.0
-"""A distance that has grown to more than twice the least so far diverges, unless it is small."""
+"""An image whose distance has grown to more than twice its least diverges, unless the distance is small."""
 
 
 class Monitor:
-    """Follows how far a batch is from its data: decision by decision, if a policy stops images, or at the end.
+    """Follows how far a batch is from its data: after every decision if the policy stops images, else at the end.
 
-    Far off is an image with NaN or infinities, one that moved away from its data and did not come back, and one that
-    ends further from them than their noise and its start explain. Policies made by hand may well move away for a while,
-    and end further off: theirs are far off only where they explain the data worse than both their start and an empty
-    image.
+    An image is far off if it has NaN or infinities, if it moved away from its data and did not come back, or if it ends
+    further from them than their noise and its start explain. Policies made by hand may move away for a while, and end
+    further off: their images are far off only if they explain the data worse than both the start and an empty image.
     """
 
     def __init__(self, problem: Problem, policy: Policy) -> None:
@@ -56,7 +55,7 @@ class Monitor:
 
 
 def repaired(last: Step, monitor: Monitor, denoiser: Denoiser) -> tuple[Tensor, list[str]]:
-    """The last images, in inside units, those far off replaced and marked in the trace; and what to tell the user."""
+    """The last images in internal units, those far off replaced and marked in the trace; and warnings for the user."""
     problem, policy, trace = monitor.problem, monitor.policy, last.history
     image = bounded(policy.solver.output(last.state), problem.units)
     if not bool(monitor.far.any()):

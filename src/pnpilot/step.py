@@ -1,4 +1,4 @@
-"""Step: what the loop tells after every decision."""
+"""Step: what the loop reports after every decision."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from .types import Action
 
 @dataclass(frozen=True)
 class Step:
-    """A batch after one decision: all that a page, a progress bar or a benchmark needs to know."""
+    """A batch after one decision: all that a progress bar or a benchmark needs to know."""
 
     index: int
     """Which decision this was, from zero."""
     last: bool
-    """Whether no other follows."""
+    """Whether it was the last."""
     image: Tensor = field(repr=False)
     """The images so far, in the user's units and the layout of the physics."""
     state: Any = field(repr=False)
     """The solver's own variables, in units of each image's peak."""
     action: Action = field(repr=False)
     ran: Tensor
-    """(B,): whose iterates this decision moved."""
+    """(B,): the images that ran in this decision."""
     active: Tensor
-    """(B,): who goes on after it."""
+    """(B,): the images that go on after it."""
     iterations: Tensor
     """(B,): solver iterations so far."""
     history: Trace = field(repr=False)
-    """What was decided in this run; `trace` is it as plain data."""
+    """What was decided in this run; `trace` gives it as plain data."""
     warnings: tuple[str, ...] = ()
-    """What a user should know. All there is to say is in the last step."""
+    """What a user should know; only the last step has warnings."""
 
     @property
     def trace(self) -> list[dict[str, Any]]:

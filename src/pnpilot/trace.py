@@ -22,7 +22,7 @@ class Trace:
         self._replaced: dict[int, dict[str, Any]] = {}
 
     def add(self, action: Action, ran: Tensor) -> None:
-        """Keep a decision, and whose iterates (B,) it moved."""
+        """Keep a decision, and which images (B,) ran in it."""
         self._decisions.append((action, ran))
 
     def replace(self, images: list[int], others: list[dict[str, Any]], why: str) -> None:
@@ -31,7 +31,7 @@ class Trace:
             self._replaced[image] = {**record, "fallback": why}
 
     def give_up(self, images: list[int]) -> None:
-        """These images were returned as they started."""
+        """The start was returned for these images."""
         for image in images:
             record = self._replaced.get(image) or self.records()[image]
             nothing: dict[str, Any] = {"parameters": {name: [] for name in self.solver.params}}

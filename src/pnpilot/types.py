@@ -1,4 +1,4 @@
-"""The nouns that pass between the rooms: Range and Action, and how numbers per image are shaped."""
+"""What passes between the rooms: Range and Action, and how numbers per image are shaped."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Range(NamedTuple):
     unit: float = 1.0
     """Divide by this to show the value: 1/255 for noise levels quoted on the 0-255 scale."""
     search: tuple[float, float] | None = None
-    """Where a search for the best constant looks; by default from a hundredth of the highest value to that."""
+    """Where a search for the best constant looks; by default from a hundredth of `high` up to `high`."""
     cautious: float | None = None
     """The highest value that schedules made by hand may take, where that is less than what the solver accepts."""
 
@@ -47,7 +47,7 @@ def per_sample(values: Tensor, like: Tensor) -> Tensor:
 
 
 def one_each(given: Any, like: Tensor, what: str) -> Tensor:
-    """One number per image (B,), in the type and on the device of `like` (B, ...), from a number or as many."""
+    """One number per image (B,), in the type and on the device of `like` (B, ...), from one number or one per image."""
     try:
         values = torch.as_tensor(given, dtype=like.dtype, device=like.device).reshape(-1)
     except (TypeError, ValueError, RuntimeError) as error:

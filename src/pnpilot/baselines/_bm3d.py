@@ -16,7 +16,7 @@ def denoised(image: Tensor, sigma: float, *, both_stages: bool = False) -> Tenso
     profile.nf, profile.k = 16, 1
     profile.step_ht, profile.search_window_ht = 4, 19
     profile.step_wiener, profile.search_window_wiener = 4, 19
-    profile.num_threads = 1  # several add in any order, and rounding then moves coefficients over the threshold
+    profile.num_threads = 1  # several add up in any order, and rounding moves values across the threshold
     stages = bm3d.BM3DStages.ALL_STAGES if both_stages else bm3d.BM3DStages.HARD_THRESHOLDING
     clean = bm3d.bm3d(image[0, 0].double().cpu().numpy(), sigma, profile=profile, stage_arg=stages)
     return torch.from_numpy(np.asarray(clean)).reshape(image.shape).to(image)

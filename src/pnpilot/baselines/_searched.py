@@ -1,4 +1,4 @@
-"""Methods with constants. Those that did best on other images are kept as data, setting by setting."""
+"""Methods with constants. For each setting, those that did best on other images are kept as data."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def parameters_file(name: str) -> Path:
 
 
 class Searched(OneTask[P]):
-    """A method whose constants `pnpilot train baseline NAME` searched for every setting of the benchmark.
+    """A method whose constants `pnpilot train baseline NAME` searches for every setting of the benchmark.
 
-    Data of other settings get the constants of the nearest of these.
+    Data of other settings get the constants of the nearest setting.
     """
 
     grid: ClassVar[Mapping[str, tuple[float, ...]]]
@@ -32,7 +32,7 @@ class Searched(OneTask[P]):
 
     def __init__(self, constants: Mapping[str, float] | None = None) -> None:
         self.constants = constants
-        """Constants for all data, or None for those that were searched."""
+        """Constants for all data, or None for the searched ones."""
 
     @abstractmethod
     def solve(self, problem: P, *_: Any, **constants: Any) -> Tensor:

@@ -1,4 +1,4 @@
-"""Networks that are an algorithm written out, trained end to end for all settings of the benchmark at once."""
+"""Networks that unroll an algorithm, trained end to end for all settings of the benchmark at once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ._mri import MRIBaseline
 
 
 class UnrolledNetwork(nn.Module, ABC):
-    """From a problem to its images, with the loss that its authors train it by."""
+    """From a problem to its images, with the loss that its authors train it with."""
 
     bf16: bool = True
     """Whether its convolutions may be trained in bf16."""
@@ -25,7 +25,7 @@ class UnrolledNetwork(nn.Module, ABC):
 
     @abstractmethod
     def loss(self, problem: MaskedFourier, truth: Tensor) -> Tensor:
-        """A number to make small."""
+        """The loss to minimise."""
 
 
 class Unrolled(MRIBaseline):
@@ -50,7 +50,7 @@ class Unrolled(MRIBaseline):
 
     @classmethod
     def obstacle(cls) -> str | None:
-        """Nobody has trained it yet."""
+        """Missing modules, or weights that have not been trained yet."""
         untrained = f"has no weights yet: pnpilot train baseline {cls.name} --data DIR"
         return cls.uninstalled() or (None if has_weights(cls.name) else untrained)
 

@@ -15,7 +15,7 @@ from ..registry import Registry
 
 
 class Answer(NamedTuple):
-    """What a method makes of a batch."""
+    """A method's result for a batch."""
 
     image: Tensor
     """(B, C, H, W), in the layout of the physics."""

@@ -15,7 +15,7 @@ from .base import BASELINES
 
 @BASELINES.register("bm3d-mri")
 class BM3DMRI(Searched[MaskedFourier], MRIBaseline):
-    """BM3D-MRI: add back what the image misses of the data, denoise by BM3D at that level, and repeat."""
+    """BM3D-MRI: add back the residual of the data, denoise by BM3D at its level, and repeat."""
 
     reference = "Eksioglu, J. Math. Imaging Vis. 2016"
     modules = ("bm3d",)

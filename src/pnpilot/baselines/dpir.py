@@ -45,7 +45,7 @@ class DPIR(Baseline):
 
     @cached_property
     def denoiser(self) -> Denoiser:
-        """The one that ships; that of deepinv would be downloaded."""
+        """The one that ships; deepinv's would have to be downloaded."""
         return build_denoiser("compact")
 
     def made_with(self) -> Any:

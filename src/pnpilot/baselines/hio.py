@@ -30,7 +30,7 @@ class HIO(PhaseBaseline):
 
 @BASELINES.register("hio-free")
 class HIOFree(PhaseBaseline):
-    """Hybrid input-output without an object constraint, where it is Gerchberg-Saxton: x ← A†(y·e^{i∠Ax})."""
+    """Hybrid input-output without an object constraint, which makes it Gerchberg-Saxton: x ← A†(y·e^{i∠Ax})."""
 
     reference = "Gerchberg & Saxton, Optik 1972; Fienup, Appl. Opt. 1982"
     iterations = 1000

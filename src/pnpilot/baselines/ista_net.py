@@ -54,7 +54,7 @@ class ISTANetwork(UnrolledNetwork):
 
     def __init__(self, stages: int = 9, width: int = 32) -> None:
         super().__init__()
-        self.phases = nn.ModuleList(ShrinkageStage(width) for _ in range(stages))  # so called in saved weights
+        self.phases = nn.ModuleList(ShrinkageStage(width) for _ in range(stages))  # their name in saved weights
         self.to(memory_format=torch.channels_last)
 
     def forward(self, problem: MaskedFourier) -> Tensor:

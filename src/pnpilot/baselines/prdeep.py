@@ -75,7 +75,7 @@ class PrDeep(PhaseBaseline):
         """½‖|Ax| − y‖² + w/2·xᵀ(x − D(x)): the paper's objective times the variance of the noise.
 
         The paper's networks are trained for a range of noise levels; ours is told the nearest level in that range.
-        With J masks a pixel has √(2/J) of the noise of an amplitude, which informs about one of two real dimensions.
+        With J masks a pixel has √(2/J) of the noise of an amplitude, as that measures one of two real dimensions.
         """
         denoise, masks = prior(self.denoiser.to(problem.y.device), problem.units), problem.y.shape[1]
         noise = 255 * noise_level(problem)

@@ -19,7 +19,7 @@ DAMPING = 0.1
 PROBE = 1e-3
 """Size of the noise that probes the divergence of the denoiser, relative to the largest value."""
 SMALLEST = 1e-12
-"""Lower bound of what divides."""
+"""Lower bound of divisors."""
 
 
 @BASELINES.register("bm3d-prgamp")

@@ -17,7 +17,7 @@ RAMP, LARGEST_STEP = 330, 0.05
 
 @BASELINES.register("wf")
 class WirtingerFlow(PhaseBaseline):
-    """Wirtinger flow: gradient descent on intensities, from an even start that suits few masks."""
+    """Wirtinger flow: gradient descent on intensities, from a constant start, which suits few masks."""
 
     reference = "Candès, Li & Soltanolkotabi, IEEE Trans. Inf. Theory 2015"
     iterations = 1000

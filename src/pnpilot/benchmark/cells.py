@@ -47,7 +47,7 @@ class Cell:
 
 @dataclass
 class Cells:
-    """The folder that holds them, and a few reconstructions to look at."""
+    """The folder that holds the cells, and a few reconstructions to look at."""
 
     folder: Path
 
@@ -55,7 +55,7 @@ class Cells:
         writable_folder(self.folder)
 
     def read(self, cell: Cell, made_with: Any) -> dict[str, dict[str, Any]]:
-        """Scores by image as far as they are known; none if they were made with something else."""
+        """The known scores by image; none if they were made with something else."""
         try:
             content = json.loads((self.folder / cell.file).read_text())
             return content["images"] if content["made_with"] == json.loads(json.dumps(made_with)) else {}
@@ -63,12 +63,12 @@ class Cells:
             return {}
 
     def write(self, cell: Cell, made_with: Any, images: Mapping[str, Mapping[str, Any]]) -> None:
-        """Keep what is known of a cell, with what another run may have found of it meanwhile."""
+        """Keep the scores of a cell, together with those that another run may have added meanwhile."""
         images = {**self.read(cell, made_with), **images}
         write_json(self.folder / cell.file, {**asdict(cell), **header(), "made_with": made_with, "images": images})
 
     def picture(self, cell: Cell, made_with: Any, identity: Any) -> Tensor | None:
-        """The reconstruction (C, H, W) of an image, if it was kept and made with the same."""
+        """The reconstruction (C, H, W) of an image, if it was kept and made with the same things."""
         try:
             return torch.from_numpy(np.load(self._picture_file(cell, made_with, identity), allow_pickle=False))
         except (OSError, ValueError, EOFError, TypeError):

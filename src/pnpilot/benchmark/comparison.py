@@ -26,7 +26,7 @@ Tick = Callable[[str], Any]
 
 
 class ImageSet(NamedTuple):
-    """Images with what tells them apart."""
+    """Images, and what tells them apart."""
 
     names: list[str]
     truth: Tensor
@@ -35,7 +35,7 @@ class ImageSet(NamedTuple):
 
     @property
     def shown(self) -> int:
-        """Which one is shown in pictures: the brightest, where most is to be seen."""
+        """Which one is shown in pictures: the brightest, where there is most to see."""
         return int(self.truth.mean((1, 2, 3)).argmax())
 
 
@@ -67,7 +67,7 @@ class Comparison:
     channels: int = 1
     """Images are read as grey ones, or as colour with 3."""
     policy: Path | None = None
-    """A folder with another policy than the one that ships."""
+    """A folder with a policy to use instead of the one that ships."""
 
     def __len__(self) -> int:
         """How many reconstructions."""
@@ -75,7 +75,7 @@ class Comparison:
         return sum(images) * len(self.settings) * len(self.methods) * len(self.samples())
 
     def run(self, cells: Cells, results: Results, tick: Tick = lambda _: None) -> None:
-        """Fill what is missing, and enter a row per dataset, setting and method; `tick` hears of each image."""
+        """Fill what is missing, and enter a row per dataset, setting and method; `tick` is called for each image."""
         methods, table = self.built(), table_of(self.task)
         # The paper's numbers are means over whole sets at its size.
         comparable = self.size == SIZE and self.images is None
@@ -130,7 +130,7 @@ class Comparison:
     def _fill(
         self, cells: Cells, cell: Cell, method: Method, condition: Condition, tick: Tick
     ) -> dict[str, dict[str, Any]]:
-        """Scores by image, those that are known read, the others computed and kept batch by batch."""
+        """Scores by image: known ones are read, the others computed and kept batch by batch."""
         names, identities = condition.images.names, condition.images.identities
         known = cells.read(cell, method.made_with)
         missing = [i for i, name in enumerate(names) if not identities[i].items() <= known.get(name, {}).items()]
@@ -151,7 +151,7 @@ def _parts(places: Sequence[int], size: int) -> Iterator[list[int]]:
 
 
 def _told_apart(names: Sequence[str]) -> list[str]:
-    """Names for the record: images in different folders may share theirs."""
+    """Distinct names: images in different folders may share one."""
     seen: Counter[str] = Counter()
     told = []
     for name in names:

@@ -1,4 +1,4 @@
-"""What tables are measured on: test sets in a folder the user names, none of them part of the package, and settings."""
+"""What tables are measured on: settings, and test sets in a folder the user names (none ship with the package)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..io.images import image_paths, read_image
 from ..tasks import Setting, Task
 
 SIZE = (128, 128)
-"""Of the test images for MRI and phase retrieval, as in the paper."""
+"""Size of the test images for MRI and phase retrieval, as in the paper."""
 
 
 def dataset_folder(data: Path, name: str) -> Path:
@@ -42,6 +42,6 @@ def load_dataset(
 def choose_settings(task: Task, labels: Sequence[str]) -> list[Setting]:
     """The settings with these labels, once each, or all of the task's if there are none."""
     settings = {setting.label: setting for setting in map(task.named, labels)}
-    for setting in settings.values():  # what is wrong with one is said before the first is measured
+    for setting in settings.values():  # refuse a bad one before the first is measured
         task.physics(setting, (task.channels[0], *SIZE), torch.Generator())
     return list(settings.values()) or list(task.settings)

@@ -24,11 +24,11 @@ LEVELS = (15, 25, 50)
 PNP_SET = "medical4"
 PNP_SETTING = CSMRI.setting(8, 15)
 PNP_POLICY = "fixed-optimal"
-"""Constants searched with the truth at hand: each denoiser at its best, and none favoured by another's constants."""
+"""Constants searched with the truth at hand: each denoiser at its best, none with constants that favour another."""
 
 
 def ready() -> list[str]:
-    """The denoisers that a name is enough to build: their weights ship, or they need none."""
+    """The denoisers that can be built by name: their weights ship, or they need none."""
     kinds = {name: DENOISERS[name] for name in DENOISERS}
     return [name for name, kind in kinds.items() if has_weights(name) or not (kind.needs_weights or kind.adapts)]
 
@@ -88,7 +88,7 @@ def bench_denoisers(
     images: int | None = None,
     tick: Callable[[str], Any] = lambda _: None,
 ) -> None:
-    """Denoise every test set at every level, then reconstruct; `tick` hears of each finished cell."""
+    """Denoise every test set at every level, then reconstruct; `tick` is called for each finished cell."""
     seed = results.content["seed"]
     # The paper's numbers are means over whole sets.
     alone, plugged_in = (ALONE, PLUGGED_IN) if images is None else ({}, {})

@@ -20,7 +20,7 @@ from .scores import scored
 def denoise_folder(
     denoiser: Denoiser, folder: Path, sigma: float, *, seed: int = 0, images: int | None = None
 ) -> Iterator[dict[str, Any]]:
-    """Scores of one image after the other at noise level sigma (0-255 scale); noise depends on seed and position."""
+    """Scores image by image at noise level sigma (0-255 scale); the noise depends on seed and position."""
     for index, path in enumerate(image_paths(folder)[:images]):
         truth = read_image(path)[None]
         generator = torch.Generator().manual_seed(1000 * seed + index)

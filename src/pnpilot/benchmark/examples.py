@@ -1,4 +1,4 @@
-"""Examples of a comparison to look at: one image of each test set by every method, as it was measured."""
+"""Examples of a comparison to look at: one image of each test set, reconstructed by every method."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def shown_settings(plan: Comparison) -> list[Setting]:
 
 
 def examples(plan: Comparison, cells: Cells, tick: Callable[[str], Any] = lambda _: None) -> list[Example]:
-    """The examples; what the measurement has kept is read, and only what is missing reconstructed."""
+    """The examples; kept reconstructions are read, and only missing ones computed."""
     found, methods = [], plan.built()
     seed, draw = plan.samples()[0]
     for dataset in plan.datasets:

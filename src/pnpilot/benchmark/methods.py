@@ -27,12 +27,12 @@ def ours(task: Task, policy: Path | None = None) -> str:
 
 
 def method_names(task: Task, policy: Path | None = None) -> list[str]:
-    """All there are, in the order of the table."""
+    """All methods, in the order of the table."""
     return [*table_of(task).baselines(), ours(task, policy)]
 
 
 def choose_methods(task: Task, wanted: Sequence[str], policy: Path | None = None) -> tuple[list[str], dict[str, str]]:
-    """Those that were asked for, or all that can run here; and for the others of all, why not."""
+    """The methods asked for, or all that can run here; and why each of the others cannot."""
     known = method_names(task, policy)
     for name in wanted:
         if name not in known:

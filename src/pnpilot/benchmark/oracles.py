@@ -37,7 +37,7 @@ def searched(solver: Solver) -> tuple[list[str], Tensor, Tensor]:
 
 @torch.no_grad()
 def psnr_curve(problem: Problem, solver: Solver, denoiser: Denoiser, policy: Policy, truth: Tensor) -> Tensor:
-    """PSNR after every decision of a policy (decisions, B); of images that stopped, their last."""
+    """PSNR after every decision of a policy (decisions, B); for images that stopped, their last value."""
     steps = rollout(problem, solver, denoiser, policy)
     return torch.stack([psnr(solver.output(step.state), truth) for step in steps])
 
@@ -108,7 +108,7 @@ class Oracle(Policy):
 
     @torch.no_grad()
     def search(self, surface: Surface) -> None:
-        """The best constants for all images; then, unless they are shared, better ones for each image if there are."""
+        """The best constants for all images; then, unless they are shared, better ones for each image, if any."""
         best = self._refined(surface, shared=True)[:1]
         if not self.shared:
             own = self._refined(surface, shared=False)
@@ -116,7 +116,7 @@ class Oracle(Policy):
         self.values = dict(zip(searched(self.solver)[0], best.exp().T.to(surface.truth), strict=True))
 
     def _refined(self, surface: Surface, *, shared: bool) -> Tensor:
-        """From the best point of a coarse grid, three times to the best of a finer one around it (B, 2)."""
+        """The best point of a coarse grid, moved three times to the best of a finer grid around it (B, 2)."""
         names, low, high = searched(self.solver)
         grid = torch.cartesian_prod(*(torch.arange(COARSE) for _ in names)).reshape(-1, len(names))
         around = torch.cartesian_prod(*(torch.arange(-1, 2) for _ in names)).reshape(-1, len(names))
@@ -143,13 +143,13 @@ class FixedOptimal(Oracle):
 
 
 ORACLES: dict[str, type[Oracle]] = {kind.name: kind for kind in (FixedOptimal, Oracle)}
-"""Those that tables have rows for."""
+"""The oracles that tables have rows for."""
 
 
 class BestStop(Policy):
-    """Another policy, stopped for each image where its PSNR is highest: the starred rows of the paper.
+    """Another policy, stopped where the PSNR of each image is highest: the starred rows of the paper.
 
-    A policy that searches then searches for the best PSNR over the iterations, not for the last.
+    A policy that searches then maximises the best PSNR over the iterations, not the last.
     """
 
     name = "best-stop"

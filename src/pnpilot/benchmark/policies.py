@@ -38,7 +38,7 @@ def method_names(task: Task, learned: Iterable[str] = ()) -> list[str]:
 
 
 def check_methods(task: Task, methods: Sequence[str], learned: Iterable[str] = ()) -> None:
-    """Refuse names that are neither of these nor baselines."""
+    """Refuse names that are neither methods of this table nor baselines."""
     known = list(dict.fromkeys([*method_names(task, learned), *BASELINES]))
     for name in methods:
         if name in POLICIES and name not in known:
@@ -93,7 +93,7 @@ class Bench:
     """Images are read as grey ones, or as colour with 3."""
     learned: Mapping[str, Learned] = field(default_factory=dict)
     estimate_noise: bool = False
-    """Whether policies must find out the noise level by themselves."""
+    """Whether the noise level is estimated from the data."""
 
 
 class Run(NamedTuple):
@@ -107,11 +107,11 @@ class Run(NamedTuple):
     """Per image."""
 
     def last_scores(self, truth: Tensor) -> list[dict[str, Any]]:
-        """Of the images where the policy stopped."""
+        """Scores of the images where the policy stopped."""
         return scored(self.last, truth, self.iterations.float(), self.seconds, truth.device)
 
     def best_scores(self, truth: Tensor) -> list[dict[str, Any]]:
-        """Of the images at their best: a perfect stop, whose time is the share of the iterations up to there."""
+        """Scores of the images at their best, as by a perfect stop; seconds are the share of the run up to there."""
         share = self.best_iteration.float().mean().item() / self.iterations.float().mean().item()
         return scored(self.best, truth, self.best_iteration.float(), self.seconds * share, truth.device)
 
@@ -127,7 +127,7 @@ def bench_policies(
     images: int | None = None,
     tick: Callable[[str], Any] = lambda _: None,
 ) -> None:
-    """Fill the table, dataset by dataset, setting by setting; `tick` hears of each finished cell."""
+    """Fill the table, dataset by dataset, setting by setting; `tick` is called for each finished cell."""
     table, comparable = table_of(bench.task), bench.size == SIZE and images is None
     for dataset in datasets:
         names, truth = load_dataset(data, dataset, bench.size, images, bench.channels)

@@ -1,4 +1,4 @@
-"""What the paper published of denoisers; the numbers of a task stand in the task's file in `tables`."""
+"""The paper's numbers for denoisers; those of a task are in the task's file in `tables`."""
 
 from __future__ import annotations
 

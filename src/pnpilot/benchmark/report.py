@@ -12,7 +12,7 @@ from rich.text import Text
 
 Row = Mapping[str, Any]
 FORMS = {"psnr": "{:.2f}", "ssim": "{:.4f}", "iterations": "{:.1f}", "seconds": "{:.3f}"}
-"""How numbers are printed; others have two digits after the point."""
+"""How numbers are printed; others have two decimals."""
 MORE_IS_BETTER = ("psnr", "ssim", "paper")
 STYLES = {"best": "bold", "second": "underline", "": ""}
 AROUND = {"best": "**{}**", "second": "*{}*", "": "{}"}
@@ -34,7 +34,7 @@ def show(rows: Sequence[Row], console: Console) -> None:
         places = marks([row["psnr"] for row in own], FORMS["psnr"]) if len(own) > 1 else [""]
         for row, place in zip(own, places, strict=True):
             first, *others = (number(row[key], key) for key in (*FORMS, *extra))
-            # Text, for names may hold brackets.
+            # Text, as names may hold brackets.
             words = (Text(dataset), Text(setting), Text(row["method"]), Text(first, STYLES[place]))
             table.add_row(*words, *others)
         table.add_section()
@@ -42,7 +42,7 @@ def show(rows: Sequence[Row], console: Console) -> None:
 
 
 def markdown(title: str, rows: Sequence[Row], command: str, notes: Mapping[str, str]) -> str:
-    """A whole report: a table per test set and score; `notes` say what to know of the paper's numbers."""
+    """A whole report: a table per test set and score; `notes` explain the paper's numbers."""
     parts = [f"# {title}", f"`{command}`", "**best** and *second best* of a row."]
     for dataset in distinct(rows, "dataset"):
         own = [row for row in rows if row["dataset"] == dataset]
@@ -59,7 +59,7 @@ def markdown(title: str, rows: Sequence[Row], command: str, notes: Mapping[str, 
 
 
 def psnr_table(rows: Sequence[Row]) -> str:
-    """Our PSNR, then what the paper has for those methods that it has too."""
+    """Our PSNR, then the paper's, for the methods that it has."""
     return grid(rows, "psnr", "paper")
 
 
@@ -103,7 +103,7 @@ def distinct(rows: Sequence[Row], key: str) -> list[str]:
 
 
 def _flat(row: Row) -> dict[str, Any]:
-    """With the spreads as numbers of their own."""
+    """The row with each spread as a value of its own."""
     return {**row, **row["spread"]}
 
 

@@ -1,4 +1,4 @@
-"""Results of a benchmark: the command and versions, rows that are on disk as soon as they are known, and images."""
+"""Results of a benchmark: the command and versions, rows, written as soon as they are known, and scores by image."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Results:
         paper: float | None = None,
         **extra: Any,
     ) -> dict[str, Any]:
-        """Enter a method's scores, image by image, beside the paper's PSNR, and write all there is."""
+        """Enter a method's scores, image by image, beside the paper's PSNR, and write the file."""
         labels = {"dataset": dataset, "setting": setting, "method": method}
         self.rows.append({**labels, **summary(images), "paper": paper, **extra})
         self.content["images"] += [{**labels, **rounded(image)} for image in images]

@@ -1,4 +1,4 @@
-"""Scores: of one image after the other, and what a row of a table tells of them."""
+"""Scores of single images, and their summary in a row of a table."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..metrics import psnr, ssim
 
 SCORES = ("psnr", "ssim", "iterations", "seconds")
 DIGITS, IMAGE_DIGITS = 4, 6
-"""After the point: of means, and of the scores of images, which have some to spare so that means are right."""
+"""Decimals of means, and of the scores of images, which have more so that means are right."""
 
 
 def scored(
@@ -26,12 +26,12 @@ def scored(
 
 
 def rounded(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The numbers with as many digits as are kept."""
+    """The numbers, rounded to the decimals that are kept."""
     return {key: round(value, IMAGE_DIGITS) if isinstance(value, float) else value for key, value in values.items()}
 
 
 def summary(images: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """A row: means, how many images they are over, how much they differ, and where they were measured."""
+    """A row: means, how many images they are over, their spreads, and the device."""
     devices = sorted({image["device"] for image in images if "device" in image})
     spreads = {"seeds": spread(images, "seed"), "draws": spread(images, "draw")}
     return {**means(images), "count": len(images), "spread": spreads, "device": " and ".join(devices)}
@@ -43,7 +43,7 @@ def means(images: Sequence[Mapping[str, Any]]) -> dict[str, float]:
 
 
 def spread(images: Sequence[Mapping[str, Any]], key: str) -> float | None:
-    """How far apart the mean PSNRs of different seeds or draws are; None if there is one alone."""
+    """How far apart the mean PSNRs of different seeds or draws are; None if there is only one."""
     found: dict[Any, list[float]] = {}
     for image in images:
         found.setdefault(image.get(key), []).append(image["psnr"])

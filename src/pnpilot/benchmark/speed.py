@@ -72,7 +72,7 @@ def bench_speed(
 
 
 def matrix_rate(device: torch.device) -> float:
-    """Operations per second of a large matrix product, in bf16 on a GPU: what the device can do at most."""
+    """Operations per second of a large matrix product, in bf16 on a GPU: the most that the device can do."""
     size, kind = (8192, torch.bfloat16) if device.type == "cuda" else (2048, torch.float32)
     a = torch.randn(size, size, device=device, dtype=kind)
     rates = []

@@ -1,4 +1,4 @@
-"""The paper's first figure: every image has its own best denoising strength, and what a learned policy makes of it."""
+"""The paper's first figure: every image has its own best denoising strength; and what a learned policy chooses."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from .train import train
 
 
 class Commands(TyperGroup):
-    """Any of the commands may be stopped; those that keep something say so themselves."""
+    """Any command may be stopped; those that keep their progress say so themselves."""
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command that was asked for."""
@@ -107,7 +107,7 @@ def list_registered(
 
 
 def _own_things_first(arguments: list[str]) -> list[str]:
-    """`--with FILE` may stand anywhere on the line: it is an option of the program, not of a command."""
+    """Move `--with FILE` to the front: it may stand anywhere, but is an option of the program, not of a command."""
     first, rest, words = [], [], iter(arguments)
     for word in words:
         if word == "--with" and (value := next(words, None)) is not None:
@@ -120,7 +120,7 @@ def _own_things_first(arguments: list[str]) -> list[str]:
 
 
 def main() -> None:
-    """Entry point: errors a user can mend are one line and exit code 2."""
+    """Entry point: errors a user can fix become one line and exit code 2."""
     try:
         with terminable():
             sys.exit(app(_own_things_first(sys.argv[1:]), standalone_mode=False))
@@ -128,16 +128,16 @@ def main() -> None:
         message = _mendable(error)
         if message is None:
             raise
-        if message:  # nothing is said where the help was shown
+        if message:  # empty where the help was shown
             typer.echo(f"pnpilot: {' '.join(message.splitlines())}", err=True)
         sys.exit(2)
 
 
 def _mendable(error: Exception) -> str | None:
-    """What to tell about an error that a user can mend; None for one of ours."""
+    """The message of an error that a user can fix; None for a fault of ours."""
     if isinstance(error, PnPilotError):
         return str(error)
-    # torch says it in three ways, and importing it here only to ask for its class would be slow.
+    # torch reports it in three ways, and importing it here only to ask for its class would be slow.
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError" or "allocate memory" in str(error):
         return f"not enough memory, smaller batches or images need less: {first_line(error)}"
     # What the command-line library refuses; its classes have moved from one release to another.

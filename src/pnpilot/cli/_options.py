@@ -13,8 +13,8 @@ import typer
 def with_options(*kinds: type) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Give the decorated command an option per field of these dataclasses.
 
-    It is called with an object of each, first, and then by name with the options that it declares itself. A field that
-    is a dataclass stands for its own fields; one that several have is one option.
+    The command is called with an object of each class, then by name with the options that it declares itself. A field
+    that is a dataclass stands for its own fields; a field that several classes share is one option.
     """
     options = {field.name: _option(field, hint) for kind in kinds for field, hint in _flat(kind)}
 

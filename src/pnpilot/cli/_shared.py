@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ..tasks import Task
 
 SMALLEST_SIDE, LARGEST_SIDE = 16, 4096
-"""Of images that are resized to what was asked for."""
+"""Limits of the size that images may be resized to."""
 LARGEST_BATCH = 4096
 
 Data = Annotated[Path, typer.Option(help="Folder that holds the test sets, as NAME/ or test/NAME/.")]
@@ -45,7 +45,7 @@ Policies = Annotated[
 ]
 Batch = Annotated[int | None, typer.Option(help="Images per batch; default 8, on a GPU 512.", min=1, max=LARGEST_BATCH)]
 Size = Annotated[str, typer.Option(help="Images are resized to this: 128, or HEIGHTxWIDTH.")]
-Seeds = Annotated[int, typer.Option(help="Average over this many seeds, from the first on.", min=1)]
+Seeds = Annotated[int, typer.Option(help="Average over this many seeds, starting from --seed.", min=1)]
 Colour = Annotated[bool, typer.Option("--colour", help="Read images in colour; the default is grey.")]
 EstimateNoise = Annotated[bool, typer.Option("--estimate-noise", help="Policies are not told the noise level.")]
 
@@ -65,7 +65,7 @@ def parsed_size(text: str) -> tuple[int, int]:
 
 
 def channels_of(task: Task, colour: bool) -> int:
-    """How many channels images are read with, if the task takes them."""
+    """How many channels images are read with; refused if the task does not take them."""
     from ..errors import require
 
     channels = 3 if colour else 1
@@ -120,7 +120,7 @@ def progress_bar(total: int) -> Iterator[Any]:
 
 @contextmanager
 def stoppable(message: str | None = None) -> Iterator[None]:
-    """Ctrl-C or SIGTERM is a line, unless what was stopped has said it, and the customary exit code."""
+    """Turn Ctrl-C or SIGTERM into the usual exit code and, if there is a message, one line."""
     try:
         yield
     except KeyboardInterrupt as stop:
@@ -138,7 +138,7 @@ def terminable() -> Iterator[None]:
     def terminate(number: int, _: FrameType | None) -> None:
         if os.getpid() == process:
             raise Terminated
-        # A child that was forked off ends without a word.
+        # A forked child ends silently.
         signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)
 

@@ -49,7 +49,7 @@ def bench_denoisers(
         list[str] | None,
         typer.Option(
             metavar="[NAME=]FOLDER",
-            help="Folder that `pnpilot train denoiser NAME` wrote; repeat for several, NAME= may be left out for one.",
+            help="Folder that `pnpilot train denoiser NAME` wrote; repeat for several; NAME= is optional for one.",
         ),
     ] = None,
     no_pnp: Annotated[
@@ -123,7 +123,7 @@ def bench_policies(
     seeds: Seeds = 1,
     device: Device = "auto",
 ) -> None:
-    """Reconstruction with different ways to set the parameters; starred rows stop each image at its best.
+    """Reconstruct with different ways to set the parameters; starred rows stop each image at its best.
 
     The rows fixed-optimal and oracle search with the truth at hand: minutes on a GPU, hours on a CPU.
     """
@@ -154,14 +154,16 @@ def bench_speed(
     data: Data,
     json: Annotated[Path | None, typer.Option("--json", help="Write the numbers here.")] = None,
     task: Annotated[str, typer.Option(help="A task whose policy ships.")] = "csmri",
-    policy: Annotated[Path | None, typer.Option(help="Folder that `pnpilot train policy` wrote, instead.")] = None,
+    policy: Annotated[
+        Path | None, typer.Option(help="Folder that `pnpilot train policy` wrote, in place of the shipped policy.")
+    ] = None,
     dataset: Annotated[str | None, typer.Option(help="Test set; default the first of the task.")] = None,
     count: Annotated[int | None, typer.Option(help="Images; default four batches.", min=1)] = None,
     batch: Annotated[int, typer.Option(help="Images per batch.", min=1)] = 64,
     size: Size = "128",
     device: Device = "auto",
 ) -> None:
-    """Images per second in batches and one by one, and the share of what the device can do at most."""
+    """Images per second in batches and one by one, and the share of the device's peak."""
     from ..benchmark.data import load_dataset
     from ..benchmark.methods import learned_policy
     from ..benchmark.results import header
@@ -231,7 +233,7 @@ def _weight_folders(values: Iterable[str], methods: Sequence[str]) -> dict[str, 
     candidates = methods or ready()
     for value in values:
         name, equals, folder = value.partition("=")
-        if not equals or Path(value).is_dir():  # a folder may have such a sign in its name
+        if not equals or Path(value).is_dir():  # a folder may have = in its name
             if len(candidates) > 1:
                 raise BadInput(f"--weights {value}: say of which denoiser, as NAME={value}, or choose it by --method")
             name, folder = candidates[0], value

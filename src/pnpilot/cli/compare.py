@@ -31,14 +31,14 @@ def bench_compare(
     task: Annotated[str, typer.Option(help="A registered task; its own test sets and settings are the default.")],
     out: Annotated[
         Path | None,
-        typer.Option(help="Folder for all it writes; what is there already is not done again. Default: runs/TASK."),
+        typer.Option(help="Folder for all output; results already there are not computed again. Default: runs/TASK."),
     ] = None,
     images: Images = None,
     method: Methods = None,
     dataset: Datasets = None,
     setting: Settings = None,
     policy: Annotated[
-        Path | None, typer.Option(help="Folder that `pnpilot train policy` wrote, instead of the shipped.")
+        Path | None, typer.Option(help="Folder that `pnpilot train policy` wrote, in place of the shipped policy.")
     ] = None,
     size: Size = "128",
     colour: Colour = False,
@@ -46,13 +46,15 @@ def bench_compare(
     seed: Seed = 0,
     seeds: Annotated[
         int | None,
-        typer.Option(help="Average over this many seeds, from the first on. Default: as the task's table says.", min=1),
+        typer.Option(
+            help="Average over this many seeds, starting from --seed. Default: as in the task's table.", min=1
+        ),
     ] = None,
     draws: Annotated[
         int | None,
         typer.Option(
             help="Draw operators, such as random masks, apart from the noise, this often for each seed. "
-            "Default: as the task's table says.",
+            "Default: as in the task's table.",
             min=1,
         ),
     ] = None,
@@ -61,8 +63,8 @@ def bench_compare(
 ) -> None:
     """Ours against everyone on a task: PSNR, SSIM, iterations and seconds of every method, beside the paper's numbers.
 
-    Results are kept cell by cell in OUT/cells: a run that was stopped, or asked for more, does what is missing, and
-    several runs may share the work, each with other methods, settings or seeds.
+    Results are kept cell by cell in OUT/cells: the same command resumes a stopped run, one that asks for more computes
+    only what is missing, and several runs may share the work, each with other methods, settings or seeds.
     """
     from rich.console import Console
 
@@ -80,7 +82,7 @@ def bench_compare(
     from ..policies.learned import Learned
     from ..tasks import build_task
 
-    # Whatever is wrong is refused before anything is measured.
+    # Refuse anything wrong before the first measurement.
     chosen, where = build_task(task), chosen_device(device)
     methods, left_out = choose_methods(chosen, listed(method), policy)
     ours = Learned.name

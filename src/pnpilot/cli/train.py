@@ -1,4 +1,4 @@
-"""`pnpilot train`. What a run may be told stands in `training/arguments.py`."""
+"""`pnpilot train`. The options of a run are in `training/arguments.py`."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from ._shared import Device, Weights, chosen_device, stoppable
 
 train = typer.Typer(no_args_is_help=True, help="Train the networks.")
 
-Out = Annotated[Path | None, typer.Option(help="Folder for all it writes; default runs/NAME.")]
-Smoke = Annotated[bool, typer.Option("--smoke", help="Little of everything, in seconds, to see that all works.")]
+Out = Annotated[Path | None, typer.Option(help="Folder for all output; default runs/NAME.")]
+Smoke = Annotated[bool, typer.Option("--smoke", help="A tiny run of a few seconds, to check that everything works.")]
 
 
 @train.command("denoiser")
@@ -26,7 +26,7 @@ def train_denoiser(
     device: Device = "auto",
     smoke: Smoke = False,
 ) -> None:
-    """Train a denoiser; run the same command again to go on after a stop."""
+    """Train a denoiser; run the same command again to resume after a stop."""
     from ..training.train_denoiser import train_denoiser as run
 
     args = args.smoke() if smoke else args
@@ -46,9 +46,9 @@ def train_baseline(
     device: Device = "auto",
     smoke: Smoke = False,
 ) -> None:
-    """Train a network of other people's, or search the constants of a method, for all settings of its task.
+    """Train the network of another method, or search its constants, for all settings of its task.
 
-    Run the same command again to go on after a stop.
+    Run the same command again to resume after a stop.
     """
     from ..training.train_baseline import train_baseline as run
 
@@ -63,11 +63,11 @@ def train_baseline(
 def train_policy(
     args: PolicyArgs,
     weights: Weights = None,
-    out: Annotated[Path | None, typer.Option(help="Folder for all it writes; default runs/METHOD-TASK-SOLVER.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for all output; default runs/METHOD-TASK-SOLVER.")] = None,
     device: Device = "auto",
     smoke: Smoke = False,
 ) -> None:
-    """Train a policy; run the same command again to go on after a stop, or under torchrun on several GPUs."""
+    """Train a policy, also under torchrun on several GPUs; run the same command again to resume after a stop."""
     from ..training.train_policy import train_policy as run
 
     args = args.smoke() if smoke else args

@@ -28,7 +28,7 @@ class Denoiser(nn.Module):
     """Height and width must be multiples of this for `residual`; other sizes are padded and cropped."""
     differentiable: bool = True
     needs_weights: bool = False
-    """Whether it is of no use before it is trained."""
+    """Whether it must be trained before use."""
     sha256: str | None = None
     """Of the weights that were loaded into it."""
     bf16: bool = True
@@ -62,12 +62,12 @@ class Denoiser(nn.Module):
         flat = x.reshape(batch * channels, 1, height, width)
         levels = levels.repeat_interleave(channels)[:, None, None, None]
         padded = F.pad(flat, (0, -width % self.multiple, 0, -height % self.multiple), mode="replicate")
-        kind = next((parameter.dtype for parameter in self.parameters()), x.dtype)  # whatever .half() made of them
+        kind = next((parameter.dtype for parameter in self.parameters()), x.dtype)  # .half() may have changed it
         found = self.residual(padded.to(kind), levels.to(kind))[..., :height, :width]
         return (flat + found.to(flat.dtype)).reshape(x.shape)
 
     def signed(self, x: Tensor, sigma: Tensor) -> Tensor:
-        """Denoise real images that go below zero, lifted to where networks know their way: they have seen no others."""
+        """Denoise real images with values below zero, lifted to non-negative ones: networks have seen no others."""
         lift = x.detach().abs().amax((1, 2, 3), keepdim=True)
         return self(x + lift, sigma) - lift
 

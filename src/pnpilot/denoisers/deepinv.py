@@ -31,7 +31,7 @@ class DeepinvDenoiser(Denoiser):
         return cls(DRUNet(in_channels=1, out_channels=1, nc=(8, 8, 8, 8), nb=1, pretrained=None))
 
     def residual(self, x: Tensor, sigma: Tensor) -> Tensor:
-        """What the model takes away; a colour model sees the image in all channels, and their mean counts."""
+        """What the model adds; a colour model sees the image in all channels, and their mean is taken."""
         return self.model(x.expand(-1, self.channels, -1, -1), sigma.flatten()).mean(1, keepdim=True) - x
 
     def _channels_of_model(self) -> int:

@@ -1,4 +1,4 @@
-"""A plain stack of convolutions (Zhang et al. 2017), in the version that is told the noise level by a map."""
+"""A plain stack of convolutions (Zhang et al. 2017), in the version with a noise map."""
 
 from __future__ import annotations
 

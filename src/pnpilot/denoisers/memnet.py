@@ -1,4 +1,4 @@
-"""MemNet (Tai et al. 2017): blocks of residual units, each gated together with all that was found before it."""
+"""MemNet (Tai et al. 2017): blocks of residual units, each gated together with all earlier results."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def _unit(inputs: int, outputs: int, kernel: int) -> nn.Sequential:
 
 
 class MemoryBlock(nn.Module):
-    """A chain of residual units, and a gate that weighs what each of them and all earlier blocks have found."""
+    """A chain of residual units, and a gate that combines their results with those of all earlier blocks."""
 
     def __init__(self, width: int, units: int, earlier: int) -> None:
         super().__init__()
@@ -37,8 +37,8 @@ class MemNet(Denoiser):
 
     def __init__(self, blocks: int = 6, units: int = 6, width: int = 64) -> None:
         super().__init__()
-        # Not a unit like the others: ReLU would make one of all values below zero, and with BatchNorm before it, of all
-        # noise levels below the average.
+        # Not a unit like the others: ReLU would merge all values below zero, and with BatchNorm before it, all noise
+        # levels below the average.
         self.inlet = nn.Conv2d(2, width, 3, padding=1, bias=False)
         self.blocks = nn.ModuleList(MemoryBlock(width, units, earlier + 1) for earlier in range(blocks))
         self.outlet = _unit(width, 1, 3)
@@ -54,7 +54,7 @@ class MemNet(Denoiser):
         planes = torch.cat([x, sigma.expand_as(x)], 1).contiguous(memory_format=torch.channels_last)
         with torch.autocast(x.device.type, enabled=False):  # bf16 would round the image itself
             features = self.inlet(planes)
-        if torch.is_autocast_enabled(x.device.type):  # or all that it is added and joined to would be single precision
+        if torch.is_autocast_enabled(x.device.type):  # or whatever it is added or joined to would become float32
             features = features.to(torch.get_autocast_dtype(x.device.type))
         memories = [features]
         for block in self.blocks:

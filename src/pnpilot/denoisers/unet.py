@@ -1,4 +1,4 @@
-"""The denoiser of the paper: a residual U-Net that is told the noise level by a map."""
+"""The denoiser of the paper: a residual U-Net with a noise map."""
 
 from __future__ import annotations
 

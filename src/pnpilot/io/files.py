@@ -15,12 +15,12 @@ from typing import Any
 from ..errors import BadInput, CannotWrite, first_line, require
 
 LARGEST_JSON = 64_000_000
-"""Bytes of a JSON file; a larger one is not read, for it is not ours."""
+"""Bytes of a JSON file; a larger one is not ours and is not read."""
 
 
 @contextlib.contextmanager
 def writing(what: object) -> Iterator[None]:
-    """Make what the system says against writing there (disk full, no permission) an error of one line."""
+    """Turn a system error on writing (disk full, no permission) into an error of one line."""
     try:
         yield
     except OSError as error:
@@ -81,7 +81,7 @@ def read_json(path: Path, what: str = "JSON file", largest: int = LARGEST_JSON) 
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Write beside the target, then rename: a reader never sees half a file, nor does one survive a power cut."""
+    """Write beside the target, then rename: a reader never sees half a file, even after a power cut."""
     with writing(path):
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=".pnpilot-")
         temporary = Path(name)
@@ -100,7 +100,7 @@ def write_atomically(path: Path, data: bytes) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Bring a new name to the disk as well, on systems that open folders."""
+    """Flush the new name to disk as well, on systems that can open folders."""
     with contextlib.suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:

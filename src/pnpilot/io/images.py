@@ -16,7 +16,7 @@ SUFFIXES = {".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff"}
 FORMATS = ("PNG", "JPEG", "BMP", "TIFF")
 """What is read, whatever the suffix says."""
 MOST_PIXELS = 2**26
-"""Of an image, 8192 × 8192: a small file may claim any number, and would take the memory for it."""
+"""8192 × 8192: a small file may claim any number of pixels, and would take the memory for them."""
 TOO_LARGE = f"it has more than {MOST_PIXELS / 1e6:.0f} million pixels, the most that are accepted"
 
 
@@ -54,13 +54,13 @@ def _eight_bit(path: Path, mode: str) -> Image.Image:
                 if file.mode.startswith("I;16"):
                     grey = (np.asarray(file).astype(np.float32) / 257).round().astype(np.uint8)
                     return Image.fromarray(grey).convert(mode)
-                # Pillow would clip them.
+                # Pillow would clip these.
                 require(
                     file.mode not in ("I", "F"),
                     f"its pixels are of type {file.mode}; images of 8 or 16 bits are accepted",
                 )
                 return file.convert(mode)
-    except Image.DecompressionBombError as error:  # Pillow's own limit is another, or none
+    except Image.DecompressionBombError as error:  # Pillow checks its own limit first
         raise BadInput(f"{path} is not a readable image: {TOO_LARGE}") from error
     except Exception as error:  # damaged files make the decoders raise nearly anything
         raise BadInput(f"{path} is not a readable image: {first_line(error)}") from error

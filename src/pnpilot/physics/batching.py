@@ -1,6 +1,6 @@
-"""Several operators as one for a batch, and parts of such a batch: right, or refused, never silently another operator.
+"""Join operators into one for a batch, and select parts of such a batch: exactly, or with a refusal.
 
-deepinv keeps what an operator is like in buffers (masks, kernels, noise levels) whose first axis may be the batch.
+deepinv keeps the parameters of an operator in buffers (masks, kernels, noise levels) whose first axis may be the batch.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from torch import Tensor, nn
 from ..errors import Incompatible
 
 ROUNDING = 1e-4
-"""Largest difference, relative to the data, that one operator for all may make to one operator for each."""
+"""Largest difference, relative to the data, between one operator for all images and one operator for each."""
 
 
 def joined(operators: Sequence[Physics], images: Tensor, clean: Sequence[Tensor]) -> Physics:
-    """One physics for a batch of images, whose data without noise are known from each image's own operator.
+    """One physics for a batch of images; `clean` are their data without noise, by each image's own operator.
 
     Buffers that differ are stacked. What cannot be stacked, or would measure something else, is refused.
     """
@@ -52,13 +52,13 @@ def selected(physics: Physics, index: Tensor, batch: int) -> Physics:
 
 
 def _per_image(name: str, buffer: Tensor, batch: int) -> bool:
-    # Masks, maps and kernels have the batch before their own axes; of the shorter buffers, noise levels alone do.
+    # Masks, maps and kernels have the batch before their own axes; of buffers with fewer axes, only noise levels do.
     levels = name.startswith("noise_model.") and buffer.ndim >= 1
     return batch > 1 and (buffer.ndim >= 4 or levels) and buffer.shape[0] == batch
 
 
 def _named(physics: Physics) -> Iterator[tuple[str, Tensor]]:
-    # deepinv keeps the state that a random generator began with as a buffer, too.
+    # deepinv also keeps the initial state of a random generator as a buffer.
     yield from ((name, buffer) for name, buffer in physics.named_buffers() if not name.endswith("random_state"))
 
 

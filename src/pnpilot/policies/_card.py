@@ -9,7 +9,7 @@ from ..errors import require
 from ._observe import OBSERVATIONS
 
 LARGEST = {"iterations": 1000, "per_decision": 100, "width": 256, "channels": 1000}
-"""The numbers of a shape, and how large they may be: a network of any size would be built before it is refused."""
+"""The largest numbers a shape may have: otherwise a network of any size would be built before it is refused."""
 NAMES = ("method", "task", "solver", "denoiser")
 LONGEST_NAME = 100
 
@@ -27,7 +27,7 @@ def check_card(card: Mapping[str, Any]) -> None:
 
 
 def check_shape(shape: Any) -> None:
-    """Refuse what `Learned` cannot be built with, or only at a size that nobody wants."""
+    """Refuse a shape that `Learned` cannot be built with, or that is far too large."""
     fields = (*LARGEST, "observation")
     require(isinstance(shape, dict) and shape.keys() == set(fields), f"its shape must have {', '.join(fields)}")
     for field, largest in LARGEST.items():

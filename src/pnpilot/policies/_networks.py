@@ -14,9 +14,9 @@ from torch.nn import functional as F
 from ..types import Range
 
 SMALLEST = 1e-3
-"""Planes smaller than this count as this small."""
+"""Lower bound of the size of a plane, before its logarithm."""
 LEAST_SPREAD = 0.05
-"""What varies less than this over images and settings is not stretched further."""
+"""Lower bound of the spread that a summary is divided by."""
 
 
 class Block(nn.Module):
@@ -42,7 +42,7 @@ class Encoder(nn.Module):
     Mean and logarithmic size of every plane join the features. What is constant over the image (progress, noise level)
     and how large residuals are reach the heads directly, and in the form they need: a small σ_k = high · sigmoid(h) is
     nearly high · exp(h), so that a power law of the noise level is a linear function for its head. They are
-    standardised (`calibrate`): a head would need thousands of steps to tell apart settings that change them little.
+    standardised (`calibrate`): otherwise a head would need thousands of steps to tell similar settings apart.
     """
 
     centre: Tensor
@@ -87,14 +87,14 @@ class Encoder(nn.Module):
 
 
 class Choice(NamedTuple):
-    """What the actor says."""
+    """What the actor chooses."""
 
     logit: Tensor
     """Log-odds of stopping after this decision (B,)."""
     onward: Tensor
     """Every parameter for m iterations, in [0, 1] (B, P, m), for images that go on after them."""
     last: Tensor
-    """The same for images that stop after them: what ends well is not what goes on well."""
+    """The same for images that stop after them: the best end is not the best way to go on."""
 
     @property
     def stop(self) -> Tensor:
@@ -102,7 +102,7 @@ class Choice(NamedTuple):
         return torch.sigmoid(self.logit)
 
     def knobs(self, stopping: Tensor) -> Tensor:
-        """Those that fit what each image (B,) does after them."""
+        """The knobs for stopping or for going on, whichever each image (B,) does."""
         return torch.where(stopping[:, None, None], self.last, self.onward)
 
 
@@ -114,10 +114,10 @@ class Actor(nn.Module):
         self.params, self.iterations = dict(params), iterations
         self.encoder = Encoder(channels, width)
         self.stop = nn.Linear(self.encoder.features, 1)
-        # What all iterations of a decision have in common is learnt from all of them.
+        # One output shared by all iterations of a decision, and one for each iteration.
         self.common = nn.Linear(self.encoder.features, 2 * len(params))
         self.each = nn.Linear(self.encoder.features, 2 * len(params) * iterations)
-        # Before it has learnt anything it goes on, with the solver's defaults.
+        # Untrained, it goes on, with the solver's defaults.
         for head in (self.stop, self.common, self.each):
             nn.init.normal_(head.weight, std=1e-3)
             nn.init.zeros_(head.bias)
@@ -141,7 +141,7 @@ class Actor(nn.Module):
 
 
 class Critic(nn.Module):
-    """Planes → what a state is worth in dB, of whatever its learner asks (B,), or several such values (B, number)."""
+    """Planes → the value of a state in dB (B,), as its learner defines it, or several values (B, number)."""
 
     def __init__(self, channels: int, *, width: int = 32, number: int = 1) -> None:
         super().__init__()

@@ -15,7 +15,7 @@ from ..types import per_sample
 from .base import known_noise
 
 GAIN = 10.0
-"""Lifts small planes (the data's objection, the noise level) to the size of the others."""
+"""Lifts small planes (the gradient of the data term, the noise level) to the size of the others."""
 
 PROBE = 0.1
 """Size of the noise pattern that probes the operator, in units of the image's peak."""
@@ -24,7 +24,7 @@ Observe = Callable[[Problem, Solver, Any, Tensor], Tensor]
 
 
 def universal(problem: Problem, solver: Solver, state: Any, progress: Tensor) -> Tensor:
-    """The solver's variables, what the data say against the image, progress and noise level.
+    """The solver's variables, the gradient of the data term, progress and noise level.
 
     Nothing in it belongs to one kind of measurement: it exists for every operator that has a gradient.
     """
@@ -33,9 +33,9 @@ def universal(problem: Problem, solver: Solver, state: Any, progress: Tensor) ->
 
 
 def probed(problem: Problem, solver: Solver, state: Any, progress: Tensor) -> Tensor:
-    """The universal planes, and what the operator makes of a fixed noise pattern: how much it sees, and of what kind.
+    """The universal planes, and the operator's response to a fixed noise pattern: how much it measures, and of what.
 
-    ∇D(x + n) − ∇D(x) is AᴴAn for a linear operator. A start may fit its data whatever was measured: this tells.
+    ∇D(x + n) − ∇D(x) is AᴴAn for a linear operator. A start may fit its data whatever was measured; this shows it.
     """
     objection, answer, _ = _probe(problem, solver.output(state))
     return _stacked(problem, [*solver.planes(state, problem), -GAIN * objection, answer], progress, GAIN)
@@ -43,13 +43,13 @@ def probed(problem: Problem, solver: Solver, state: Any, progress: Tensor) -> Te
 
 def watched(problem: Problem, solver: Solver, state: Any, progress: Tensor) -> Tensor:
     """The probed planes, and how far the run has come: how far apart the solver's first two variables still are, and
-    how much more the data object than their noise explains.
+    how much larger the gradient of the data term is than their noise explains.
     """
     objection, answer, pattern = _probe(problem, solver.output(state))
     variables = solver.planes(state, problem)
     apart = GAIN * (variables[0] - variables[1 if len(variables) > 1 else 0])
     planes = _stacked(problem, [*variables, -GAIN * objection, answer, apart], progress, GAIN)
-    # Noise of level σ objects with the power σ²·mean(diag AᴴA), and nᵀAᴴAn / pixels tells that mean.
+    # Noise of level σ gives the gradient the power σ²·mean(diag AᴴA), and nᵀAᴴAn / pixels estimates that mean.
     explained = known_noise(problem).square() * (pattern * _plane(answer, problem)).mean((1, 2, 3))
     found = _plane(objection, problem).square().mean((1, 2, 3))
     excess = (found / explained.clamp_min(1e-12)).clamp_min(1e-6).log() / 2
@@ -62,12 +62,12 @@ def paper(problem: Problem, solver: Solver, state: Any, progress: Tensor) -> Ten
 
 
 EXTRA_PLANES = {"watched": 6, "probed": 4, "universal": 3}
-"""How many planes there are beside the solver's variables, where that is always the same."""
+"""How many planes there are besides the solver's variables, where that number is fixed."""
 OBSERVATIONS: dict[str, Observe] = {"watched": watched, "probed": probed, "universal": universal, "paper": paper}
 
 
 def _probe(problem: Problem, image: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """What the data say against the image, what the operator makes of a noise pattern, and that pattern."""
+    """The gradient of the data term, the operator's response to a noise pattern, and that pattern."""
     objection = problem.grad(image)
     pattern = noise_pattern(tuple(image.shape[-2:]), image.device)
     return objection, (problem.grad(image + PROBE * pattern) - objection) / PROBE, pattern
@@ -77,7 +77,7 @@ def _stacked(problem: Problem, images: list[Tensor], progress: Tensor, gain: flo
     planes = [_plane(image, problem) for image in images]
     values = (progress, gain * known_noise(problem))
     constants = [_constant(value, planes[0]) for value in values]
-    # What broke is seen as zero: a network must not spread it over the weights of all.
+    # Values that are not finite become zero, or they would spread to all weights.
     return torch.cat([*planes, *constants], 1).float().nan_to_num(0.0, 0.0, 0.0)
 
 

@@ -24,13 +24,13 @@ class Policy(ABC):
     needs_truth: bool = False
     """Whether `fit` must have seen the true images."""
     needs_weights: bool = False
-    """Whether it is of no use before it is trained."""
+    """Whether it must be trained before use."""
     stops: bool = False
     """Whether it may stop images before the last decision."""
     decisions: int
     """How many decisions it takes at most."""
     network: nn.Module | None = None
-    """What it learnt, if it is of that kind."""
+    """Its trained network, if it has one."""
 
     def __init__(self, solver: Solver, iterations: int = 30) -> None:
         require(iterations >= 1, f"a policy takes at least one iteration, got {iterations}")
@@ -42,11 +42,11 @@ class Policy(ABC):
         """The decision number t."""
 
     def select(self, index: Tensor) -> Policy:  # noqa: ARG002
-        """The policy for the images at these positions. One that holds values per image must say so here."""
+        """The policy for the images at these positions. One that holds values per image must select them here."""
         return self
 
     def fit(self, problem: Problem, denoiser: Denoiser, truth: Tensor) -> None:  # noqa: B027 (nothing to learn by default)
-        """Look at the truth. Only policies that say so in `needs_truth` have something to learn from it."""
+        """Look at the truth. Only policies with `needs_truth` learn from it."""
 
     def constant(self, problem: Problem, **values: Tensor | float) -> Action:
         """An action of one iteration that sets these parameters, leaves others at their default, and goes on."""
@@ -62,7 +62,7 @@ def chosen_values(values: dict[str, Any], index: Tensor) -> dict[str, Any]:
 
 
 def known_noise(problem: Problem) -> Tensor:
-    """The noise level of each image (B,), which a policy follows."""
+    """The noise level of each image (B,); refuses problems where it is unknown."""
     if problem.units.sigma_n is None:
         raise Incompatible(
             "the policy follows the noise level, which this physics does not declare and the data do not show: "

@@ -22,7 +22,7 @@ from .base import POLICIES, Policy
 
 @POLICIES.register("learned")
 class Learned(Policy):
-    """Trained: a network sets the parameters for each image, five iterations at a time, and stops it."""
+    """Trained: a network sets the parameters for each image, five iterations at a time, and decides when to stop."""
 
     stops = True
     needs_weights = True
@@ -30,7 +30,7 @@ class Learned(Policy):
     task: str = ""
     """What it was trained for."""
     physics: tuple[str, ...] = ()
-    """The operators it was trained for, by the names of their types; those that derive from them are meant too."""
+    """The operators it was trained for, by the names of their types; subclasses count too."""
     denoiser: str = "compact"
     """The denoiser that it was trained with."""
 
@@ -66,15 +66,15 @@ class Learned(Policy):
     def planes(self, problem: Problem, state: Any, t: Tensor) -> Tensor:
         """What the network sees of states after t decisions (B,)."""
         planes = self.observe(problem, self.solver, state, t / self.decisions)
-        return planes.to(self.network.stop.weight.dtype)  # whatever .half() made of it
+        return planes.to(self.network.stop.weight.dtype)  # .half() may have changed it
 
     def knows(self, problem: Problem) -> bool:
-        """Whether it was trained for problems of this kind; one that does not say so takes all."""
+        """Whether it was trained for problems of this kind; one that names no operators accepts all."""
         kinds = problem.made_from.__mro__ if problem.made_from else ()
         return not self.physics or not kinds or any(kind.__name__ in self.physics for kind in kinds)
 
     def mismatch(self, denoiser: Denoiser) -> str | None:
-        """What speaks against using it with this denoiser."""
+        """Why it cannot be used with this denoiser, if there is a reason."""
         if denoiser.name != self.denoiser:
             return f"the policy was trained with the denoiser {self.denoiser!r}, not with {denoiser.name!r}"
         if self.trained_with not in (None, denoiser.sha256):

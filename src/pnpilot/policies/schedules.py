@@ -21,7 +21,7 @@ FIRST = 49 / 255
 class Schedule(Policy):
     """σ_k falls log-linearly from 49/255 to 2σ_n, μ_k = σ_n²/σ_k²: constants chosen for ADMM on photographs.
 
-    `examples/choose_schedule.py` is how they were chosen.
+    `examples/choose_schedule.py` shows how.
     """
 
     last: float = 2.0

@@ -11,11 +11,11 @@ from torch import Tensor
 from ..errors import BadInput
 
 SIGNED = 0.1
-"""An image with a larger share of its energy below zero is not taken for a non-negative one."""
+"""An image with a larger share of its energy below zero does not count as non-negative."""
 GAUSSIAN_MEDIAN = 0.6745
 """Median of the absolute value of a standard normal variable."""
 LARGEST, SMALLEST = 1e15, 1e-15
-"""Data beyond these have squares that single precision cannot add up."""
+"""Single precision cannot square and sum data beyond these."""
 
 
 def checked_data(y: Tensor, what: str, channels: int | None = None) -> Tensor:
@@ -53,7 +53,7 @@ def noise_of(physics: Physics) -> Any:
 def noise_in_picture(y: Tensor) -> Tensor | None:
     """The noise level (B,) of data that form an image, or None if it does not show.
 
-    Neighbours differ little there: the median of what the diagonal Haar wavelet leaves.
+    Estimated by the median of the diagonal Haar coefficients, as neighbouring pixels differ little.
     """
     if y.ndim < 4 or min(y.shape[-2:]) < 8:
         return None

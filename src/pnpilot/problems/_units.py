@@ -1,4 +1,4 @@
-"""What a user may tell about images, and the units that images are measured in inside."""
+"""What a user may tell about images, and the internal units of images."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ class Hints:
     sigma_n: float | Tensor | Literal["estimate"] | None = None
     """Noise level, in the units of the data. Default: what the physics declares, and estimated where it does not."""
     real: bool | None = None
-    """Whether images are real and non-negative. Default: what the data of each image say, where they can."""
+    """Whether images are real and non-negative. Default: what the data of each image show, where they can."""
 
 
 @dataclass(frozen=True)
 class Units:
-    """How a batch of images is measured inside: in units of its peaks."""
+    """The internal units of a batch: each image is in units of its peak."""
 
     peak: Tensor
     """(B,): largest value of each image, in the user's units."""
     peak_known: bool
-    """Whether the peak was told, so that nothing may exceed it, or estimated."""
+    """Whether the peak was given, so that nothing may exceed it, or estimated."""
     sigma_n: Tensor | None
-    """(B,): noise level of the normalised data in units of the peak, or None if nobody knows."""
+    """(B,): noise level of the normalised data in units of the peak, or None if unknown."""
     real: Tensor
     """(B,), on the CPU: whether each image is real and non-negative; the denoiser then sees its real part alone."""
 

@@ -14,7 +14,7 @@ from .base import PROBLEMS, Problem
 TINY = 1e-8
 """Keeps the phase of a vanishing field defined."""
 FIT = 60
-"""Iterations of the fit that shows the noise."""
+"""Iterations of the fit that estimates the noise."""
 
 
 @PROBLEMS.register("amplitudes")
@@ -45,7 +45,7 @@ class AmplitudeProblem(Problem):
         return cls(units.scale(y), units, masks.expand(y.shape[0], -1, -1, -1))
 
     def x0(self) -> Tensor:
-        """All ones: with a few random masks no start is needed."""
+        """All ones: with a few random masks no better start is needed."""
         return torch.ones_like(self.y[:, :1], dtype=self.masks.dtype)
 
     def D(self, x: Tensor) -> Tensor:
@@ -63,7 +63,7 @@ class AmplitudeProblem(Problem):
         return [*self.y.split(1, 1), *self.masks.real.split(1, 1), *self.masks.imag.split(1, 1)]
 
     def estimated_noise(self) -> Tensor:
-        """What a non-negative image fitted to the data without any prior leaves, over its degrees of freedom."""
+        """From the residual of a non-negative image, fitted without a prior, over its degrees of freedom."""
         x = self.x0()
         with torch.no_grad():
             for _ in range(FIT):

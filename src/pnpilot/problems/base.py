@@ -16,7 +16,7 @@ from ._data import noise_in_picture
 from ._units import Hints, Units
 
 LEAST_NOISE = 1e-4
-"""In units of the peak: closer to their data than this, images are not told apart."""
+"""Smallest noise level that distances are measured in, in units of the peak."""
 
 
 class Problem(ABC):
@@ -28,7 +28,7 @@ class Problem(ABC):
 
     name: str
     physics_type: type[Physics]
-    """The deepinv physics that it is opened from, with all that derive from it."""
+    """The deepinv physics that it is opened from; subclasses included."""
     offers: frozenset[str]
     """What a solver may ask for: "prox", "grad", "linear" (A, A_adjoint)."""
     per_image: tuple[str, ...] = ("y",)
@@ -43,13 +43,13 @@ class Problem(ABC):
 
     @classmethod
     def accepts(cls, physics: Physics) -> bool:
-        """Whether it can be opened from this physics, which is of its type."""
+        """Whether it can be opened from this physics: by default, if that is of its type."""
         return isinstance(physics, cls.physics_type)
 
     @classmethod
     @abstractmethod
     def of(cls, y: Tensor, physics: Physics, hints: Hints) -> Problem:
-        """The problem behind data and physics, refused with a reason where they do not fit together."""
+        """The problem behind data and physics; refuses, with a reason, what does not fit together."""
 
     @abstractmethod
     def x0(self) -> Tensor:
@@ -57,7 +57,7 @@ class Problem(ABC):
 
     @abstractmethod
     def D(self, x: Tensor) -> Tensor:
-        """The data term of each image (B,): half the squared distance between its measurement and the data."""
+        """The data term of each image (B,): half the squared distance between what it would measure and the data."""
 
     def prox(self, v: Tensor, mu: Tensor) -> Tensor:
         """argmin_z D(z) + μ/2 ‖z − v‖², with mu (B,)."""
@@ -97,7 +97,7 @@ class Problem(ABC):
         return noise_in_picture(self.y)
 
     def know_noise(self) -> None:
-        """Estimate the noise level unless it was told."""
+        """Estimate the noise level unless it is known."""
         if self.units.sigma_n is None:
             self.units = replace(self.units, sigma_n=self.estimated_noise())
 
@@ -129,7 +129,7 @@ PROBLEMS: Registry[Problem] = Registry("problem", __package__)
 
 
 def open_problem(y: Tensor, physics: Physics, hints: Hints | None = None) -> Problem:
-    """The door: data and a deepinv physics become the most specific Problem that accepts the physics."""
+    """Turn data and a deepinv physics into the most specific Problem that accepts the physics."""
     problem = problem_type(physics).of(y, physics, hints or Hints())
     problem.made_from = type(physics)
     problem.know_noise()

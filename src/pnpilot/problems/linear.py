@@ -90,7 +90,7 @@ class LinearProblem(Problem):
         return moved
 
     def estimated_noise(self) -> Tensor | None:
-        """As for any image; k-space is none."""
+        """As for any image; k-space is not an image."""
         return None if isinstance(self.physics, MRIMixin) else super().estimated_noise()
 
     def select(self, index: Tensor) -> LinearProblem:
@@ -144,7 +144,7 @@ def _check(physics: LinearPhysics, y: Tensor, adjoint: Tensor, start: Tensor) ->
 
 
 def _start(physics: LinearPhysics, y: Tensor, gain: Tensor) -> Tensor:
-    """Filtered back-projection, ridge solution or scaled adjoint; linear in the data, whichever it is."""
+    """Filtered back-projection, ridge solution or scaled adjoint; each is linear in the data."""
     with torch.no_grad():
         if hasattr(physics, "fbp"):
             return physics.fbp(y)
@@ -156,11 +156,11 @@ def _start(physics: LinearPhysics, y: Tensor, gain: Tensor) -> Tensor:
 
 
 def _looks_real(physics: LinearPhysics, y: Tensor, gain: Tensor, start: Tensor, units: Units) -> Tensor:
-    """Whether each image (B,) is real and non-negative, as far as its start tells; MR images never count as that."""
+    """Whether each image (B,) is real and non-negative, judging by its start; MR images never count as real."""
     if isinstance(physics, MRIMixin):
         return torch.zeros(len(y), dtype=torch.bool)
     if not (has_closed_form(physics) or hasattr(physics, "fbp")):
-        # The adjoint of an operator that mixes pixels is no picture: only an image that is mostly negative shows.
+        # The adjoint of an operator that mixes pixels is no picture: it only shows whether an image is mostly negative.
         return energy(start.clamp_max(0)) < energy(start) / 2
     level = torch.zeros_like(gain) if units.sigma_n is None else units.sigma_n * units.peak * gain
     return looks_non_negative(start, energy(_start(physics, per_sample(level, y) * _noise_like(y), gain)))

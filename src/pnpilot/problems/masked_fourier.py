@@ -16,8 +16,8 @@ from ._units import Hints, Units
 from .base import PROBLEMS, Problem
 
 ASYMMETRIC = 0.04
-"""An image has a phase if more of the energy of k-space, beyond the noise, is against the symmetry of real images; a
-constant phase of 0.14 gives as much."""
+"""An image has a phase if more than this share of the energy of k-space, beyond the noise, breaks the symmetry of real
+images; a constant phase of 0.14 gives as much."""
 
 
 @PROBLEMS.register("masked-fourier")
@@ -35,7 +35,7 @@ class MaskedFourier(Problem):
 
     @classmethod
     def accepts(cls, physics: Physics) -> bool:
-        """Single images; volumes and films derive from the same class."""
+        """Single images, not the volumes and films whose physics derive from the same class."""
         return isinstance(physics, MRI) and not isinstance(physics, DynamicMRI) and not physics.three_d
 
     @classmethod
@@ -79,7 +79,7 @@ class MaskedFourier(Problem):
         return self.A_adjoint(self.A(x) - self.y)
 
     def prox(self, v: Tensor, mu: Tensor) -> Tensor:
-        """Each sample of k-space is a weighted mean of what v and the data say; the rest is v's."""
+        """Each measured sample of k-space is a weighted mean of v and the data; the rest is v's."""
         k = torch.fft.fft2(v, norm="ortho")
         gain = self.mask / (self.mask * self.mask + per_sample(mu, self.mask))
         return torch.fft.ifft2(k + gain * (self.y - self.mask * k), norm="ortho")
@@ -90,7 +90,7 @@ class MaskedFourier(Problem):
         return [y.real, y.imag, self.x0().real, mask]
 
     def looks_real(self) -> Tensor:
-        """Whether each image is real and non-negative (B,), as far as its data tell beyond the noise.
+        """Whether each image is real and non-negative (B,), judging by its data beyond the noise.
 
         k-space of a real image has y(−k) = y(k)* wherever both are sampled, and the zero-filled image of a non-negative
         one has little below zero.
@@ -108,7 +108,7 @@ class MaskedFourier(Problem):
     def estimated_noise(self) -> Tensor:
         """From what breaks the symmetry y(−k) = y(k)* of real images, at high frequencies, where a phase shows little.
 
-        Where samples have no mirror images, from those at high frequencies themselves.
+        Where too few samples have mirror images, from the samples at high frequencies themselves.
         """
         height, width = self.y.shape[-2:]
         radius = torch.fft.fftfreq(height)[:, None].square() + torch.fft.fftfreq(width)[None].square()

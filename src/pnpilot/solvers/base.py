@@ -39,7 +39,7 @@ class Solver(ABC):
     State: Any
     """The named tuple of its variables."""
     images: tuple[str, ...] = ()
-    """Which of its variables `planes` shows; all of them unless it says otherwise."""
+    """Which of its variables `planes` shows; all of them by default."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -64,7 +64,7 @@ class Solver(ABC):
 
     @staticmethod
     def fitting(offers: frozenset[str]) -> list[str]:
-        """Names of the solvers that make do with what a problem offers, the preferred ones first."""
+        """Names of the solvers that need no more than a problem offers, the preferred ones first."""
         return sorted((n for n in SOLVERS if SOLVERS[n].needs <= offers), key=lambda name: SOLVERS[name].priority)
 
 

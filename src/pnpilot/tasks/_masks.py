@@ -28,7 +28,7 @@ def _spokes(height: int, width: int, spokes: int) -> Tensor:
         angle = math.pi * spoke / spokes
         distance = rows * math.cos(angle) + columns * math.sin(angle)
         # A spoke is a band of width one beside the line through the middle of the grid. Pixels exactly on the edge of a
-        # band, which diagonals have, belong to falling spokes alone: so it is in the masks that the literature uses.
+        # band, which diagonals have, belong to falling spokes alone, as in the masks that the literature uses.
         edge = 1e-9 if math.cos(angle) >= 0 else -1e-9
         mask |= (distance > edge) & (distance < 1 - 1e-9)
     return mask.float()

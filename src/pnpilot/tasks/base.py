@@ -16,7 +16,7 @@ from ..physics import joined
 from ..registry import Registry
 
 OPERATOR_SEEDS = 2**60
-"""Seeds from here on are those of operators drawn apart from the noise: none is a seed of noise as well."""
+"""Seeds from here on are for operators drawn apart from the noise, so that the two never share a seed."""
 
 
 @dataclass(frozen=True)
@@ -41,14 +41,14 @@ class Task(ABC):
     """What tables call the image that solvers start from."""
 
     def named(self, label: str) -> Setting:
-        """The setting of that label: one of the benchmark's, or another where a task knows how to read it."""
+        """The setting with that label: one of the benchmark's, or another that the task can parse."""
         known = {setting.label: setting for setting in self.settings}
         if label not in known:
             raise UnknownName(f"unknown setting {label!r}; known: {', '.join(map(repr, known))}")
         return known[label]
 
     def draw(self, count: int, generator: torch.Generator) -> list[Setting]:
-        """Random settings to train on, one per image; by default the same for all images of a batch."""
+        """Random settings to train on, one per image; by default the same one for all images of a batch."""
         chosen = int(torch.randint(len(self.settings), (), generator=generator))
         return [self.settings[chosen]] * count
 
@@ -67,10 +67,10 @@ class Task(ABC):
     def simulate(
         self, image: Tensor, setting: Setting | Sequence[Setting], seed: int = 0, draw: int | None = None
     ) -> tuple[Tensor, Physics]:
-        """Data for a batch; what is drawn for an image depends on the seed and its place in the batch alone.
+        """Data for a batch; what is drawn for an image depends only on the seed and its place in the batch.
 
-        With a `draw`, that decides what the operator draws, such as random masks, and the seed the noise alone. Images
-        may have a setting each, as far as their operators can be joined to one; others are refused.
+        If `draw` is given, it decides what the operator draws, such as random masks, and the seed only the noise. Each
+        image may have its own setting, if the operators can be joined into one; otherwise they are refused.
         """
         if image.ndim != 4 or image.shape[1] not in self.channels:
             wanted = " or ".join(map(str, self.channels))

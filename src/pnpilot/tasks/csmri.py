@@ -60,5 +60,5 @@ class CSMRI(Task):
         return to_two_channels(image)
 
     def extract(self, image: Tensor) -> Tensor:
-        """The real part: so the paper scores real images."""
+        """The real part, as in the paper's scores."""
         return image[:, :1]

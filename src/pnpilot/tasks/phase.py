@@ -38,7 +38,7 @@ class PhaseRetrieval(Task):
         return self.setting(float(found[2]), int(found[1] or 4))
 
     def draw(self, count: int, generator: torch.Generator) -> list[Setting]:
-        """Noise wider than in the benchmark, and three to eight masks: as many for all images of a batch."""
+        """Noise wider than in the benchmark, and three to eight masks, the same number for all images of a batch."""
         masks = int(torch.randint(3, 9, (), generator=generator))
         return [self.setting(5 * 24**share, masks) for share in torch.rand(count, generator=generator).tolist()]
 

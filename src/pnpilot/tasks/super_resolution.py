@@ -24,7 +24,7 @@ class SuperResolution(Task):
         return Setting(f"factor={factor} sigma={sigma:g}", {"factor": factor, "sigma": sigma})
 
     def physics(self, setting: Setting, shape: tuple[int, int, int], generator: torch.Generator) -> Downsampling:
-        """Circular boundary, where the data step has a closed form."""
+        """Circular boundary, for which the data step has a closed form."""
         factor, (_, height, width) = setting["factor"], shape
         divisible = height % factor == 0 and width % factor == 0
         require(divisible, f"super-resolution by {factor} needs sides divisible by it, got {height}×{width}")

@@ -29,6 +29,6 @@ class TomographyTask(Task):
         require(height == width, f"tomography needs square images, got {height}×{width}")
         angles = torch.arange(setting["views"]) * 180.0 / setting["views"]
         noise = GaussianNoise(setting["sigma"] / 255, rng=generator)
-        with torch.random.fork_rng(devices=[]):  # deepinv finds the norm from a start it draws globally
+        with torch.random.fork_rng(devices=[]):  # deepinv measures the norm from a start drawn with the global seed
             torch.manual_seed(0)
             return Tomography(angles=angles, img_width=width, circle=False, normalize=True, noise_model=noise)

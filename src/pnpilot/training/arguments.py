@@ -1,4 +1,4 @@
-"""What a training run may be told: each option once, with its default, its limits and a line of help.
+"""The options of a training run, each once, with its default, its limits and a line of help.
 
 The command line and the command on a card are both made from these fields (see `options.py`). This file imports
 nothing heavy, so that `--help` stays quick.
@@ -21,17 +21,17 @@ def option(
     group: str | None = None,
     argument: bool = False,
 ) -> Any:
-    """A field of a dataclass of arguments; `group` is the heading that it has in the help."""
+    """A field of a dataclass of arguments; `group` is its heading in the help."""
     details = {"help": help, "low": low, "high": high, "group": group, "argument": argument}
     return field(default=default, metadata=details)
 
 
-DATA = "Folder of training images, searched with its subfolders."
+DATA = "Folder of training images; its subfolders count too."
 MINUTES = "Wall-clock budget; the learning rate follows it."
-FEWEST = "A run of fewer steps than this has not learnt: it writes no weights."
+FEWEST = "A run of fewer steps than this writes no weights."
 AVERAGE = "Weight of the past in the moving average of the weights."
 CLIP = "Largest norm of a gradient."
-HELD_OUT = "Images kept out of training, to see how it does."
+HELD_OUT = "Images kept out of training, to score it on."
 RECIPE = "Recipe"
 NETWORK = "Where a network is trained"
 SEARCH = "Where constants are searched"
@@ -50,7 +50,7 @@ class DenoiserArgs:
     learning_rate: float = option("Learning rate to begin with.", 5e-4, low=1e-8, high=1.0, group=RECIPE)
     weight_decay: float = option("Weight decay.", 1e-4, low=0, group=RECIPE)
     warmup: int = option("Steps until the learning rate is reached.", 500, low=1, group=RECIPE)
-    largest_sigma: float = option("Strongest noise, on the scale of 255.", 70.0, low=0, group=RECIPE)
+    largest_sigma: float = option("Strongest noise, on the 0-255 scale.", 70.0, low=0, group=RECIPE)
     ema: float = option(AVERAGE, 0.999, low=0, high=1, group=RECIPE)
     clip: float = option(CLIP, 0.2, low=0, group=RECIPE)
     held_out: int = option(HELD_OUT, 8, low=0, group=RECIPE)
@@ -94,7 +94,7 @@ class UnrolledArgs(BaselineArgs):
 
 @dataclass
 class SearchArgs(BaselineArgs):
-    """Everything that decides the result of a search of constants."""
+    """Everything that decides the result of a search for constants."""
 
     images: int = option("Images that constants are searched on.", 16, low=1, group=SEARCH)
     refinements: int = option("How often the grid is made finer around its best point.", 2, low=0, group=SEARCH)
@@ -106,12 +106,12 @@ class SearchArgs(BaselineArgs):
 
 @dataclass
 class LearnerArgs:
-    """Constants of the learning of a policy."""
+    """How a policy learns."""
 
     width: int = option("Width of the encoder, a multiple of 8; the paper's is 64.", 32, low=8)
-    lookahead: int = option("How often going on is played before the critic takes over.", 2, low=1)
+    lookahead: int = option("Decisions played ahead before the critic takes over.", 2, low=1)
     rate: float = option("Learning rate of policy and critic.", 2e-3, low=1e-6, high=1.0)
-    value_slope: float = option("Share of the critic's gradient in that of the parameters.", 0.0, low=0, high=1)
+    value_slope: float = option("Share of the critic's gradient that the parameters follow.", 0.0, low=0, high=1)
     discount: float = option("What a later reward is worth, per decision.", 0.99, low=0, high=1, group=RECIPE)
     penalty: float = option("Price of a decision, in dB.", 0.05, low=0, group=RECIPE)
     temperature: float = option("Weight of the entropy of the stop decision, in dB.", 0.05, low=1e-6, group=RECIPE)
@@ -119,9 +119,9 @@ class LearnerArgs:
     target_rate: float = option("Speed at which targets follow their networks.", 0.02, low=0, high=1, group=RECIPE)
     clip: float = option(CLIP, 5.0, low=0, group=RECIPE)
     knob_bound: float = option(
-        "Largest gradient of one image by the parameters, in dB per unit.", 10.0, low=0, group=RECIPE
+        "Largest gradient of one image in the parameters, in dB per unit.", 10.0, low=0, group=RECIPE
     )
-    noise: float = option("Noise on the parameters, for learners that find out by trying.", 0.1, low=0, group=RECIPE)
+    noise: float = option("Noise on the parameters, for learners that explore.", 0.1, low=0, group=RECIPE)
 
 
 @dataclass
@@ -132,7 +132,7 @@ class PolicyArgs:
     data: str = option(DATA)
     solver: str = option("Whose parameters it sets; auto is ADMM if it fits.", "auto")
     denoiser: str = option("A registered denoiser that has a gradient.", "compact")
-    method: str = option("The learner, by the name of the policy that it trains: learned, or another.", "learned")
+    method: str = option("Kind of policy to train: learned, model-free, or your own.", "learned")
     observation: str = option("watched, probed, universal, or paper.", "watched")
     minutes: float = option(MINUTES, 10.0, low=0.001)
     seed: int = option("Seed of weights, images, masks and noise.", 0, low=0, high=LARGEST_SEED)
@@ -144,9 +144,7 @@ class PolicyArgs:
     updates: int = option("Gradient steps per episode.", 6, low=1, group=RECIPE)
     warmup: int = option("Episodes until the learning rate is reached.", 20, low=1, group=RECIPE)
     held_out: int = option(HELD_OUT, 16, low=1, group=RECIPE)
-    fewest: int = option(
-        "A run of fewer episodes than this has not learnt: it writes no weights.", 2, low=1, group=RECIPE
-    )
+    fewest: int = option("A run of fewer episodes than this writes no weights.", 2, low=1, group=RECIPE)
     learner: LearnerArgs = field(default_factory=LearnerArgs)
 
     def smoke(self) -> PolicyArgs:

@@ -16,7 +16,7 @@ EDGE = 60.0
 
 
 def augmented(images: Tensor, generator: torch.Generator) -> Tensor:
-    """Images (B, 1, H, W), each resized, brightened or darkened, made paler, and cut out on black, by even chances."""
+    """Images (B, 1, H, W), each change with a chance of one half: size, brightness, contrast, a cut-out on black."""
     device = images.device
     resize, shade, pale, cut = torch.rand(4, len(images), generator=generator, device=device) < 0.5
     zoom, gamma, contrast, base, *place = torch.rand(9, len(images), generator=generator, device=device)

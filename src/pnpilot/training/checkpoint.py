@@ -1,4 +1,4 @@
-"""Training state in one safetensors file, written so that a kill at any moment leaves a usable one."""
+"""Training state in one safetensors file; a kill at any moment leaves a usable one."""
 
 from __future__ import annotations
 

@@ -29,6 +29,6 @@ class Clock:
 
 def cosine(share: float, step: int, warmup: int) -> float:
     """Learning-rate factor: a linear warm-up in steps, then a half cosine over the whole budget."""
-    # A network with few steps in its budget would else spend much of it warming up.
+    # Otherwise a run of few steps would spend much of its budget warming up.
     warm = max((step + 1) / warmup, share / LONGEST_WARMUP)
     return min(1.0, warm) * 0.5 * (1 + math.cos(math.pi * share))

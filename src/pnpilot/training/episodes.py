@@ -1,4 +1,4 @@
-"""Simulated measurements without end: training images behind operators and noise drawn at random."""
+"""An endless stream of simulated measurements: training images with random operators and noise."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .patches import PatchSource
 
 
 class Simulations(IterableDataset[Any]):
-    """Problems with their true images; which ones depends on seed and number alone, not on who computes them.
+    """Problems with their true images, which depend only on seed and number, not on the process that computes them.
 
     Where there are images large enough, every fourth batch has a quarter as many images of twice the size.
     """
@@ -41,12 +41,12 @@ class Simulations(IterableDataset[Any]):
 
     def number(self, number: int) -> tuple[Problem, Tensor]:
         """The batch of that number."""
-        seed = (1_000_003 * (self.seed + 1) + number) % 2**40  # room for what seeds are multiplied with further on
+        seed = (1_000_003 * (self.seed + 1) + number) % 2**40  # small enough for `Task.simulate` to multiply
         generator = torch.Generator().manual_seed(seed)
         count, patches = self.rounds[number % len(self.rounds)]
         truth = augmented(patches.sample(count, generator), generator)
         settings = self.task.draw(count, generator)
-        # A user may know the brightest value of an image or not: both are met in training.
+        # Users may or may not know the peak: training has both.
         told = bool(torch.rand((), generator=generator) < 0.75)
         return simulated(self.task, truth, settings, seed, peak=1.0 if told else None), truth
 

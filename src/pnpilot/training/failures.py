@@ -1,4 +1,4 @@
-"""What a machine may run out of while it trains, said in one line."""
+"""Running out of disk or memory while training, reported in one line."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from pathlib import Path
 from ..errors import PnPilotError, first_line
 
 NO_MEMORY = ("out of memory", "allocate memory", "storage size calculation overflowed")
-"""How torch says it, on all kinds of devices."""
+"""How torch reports it, on all kinds of devices."""
 
 
 @contextmanager
 def mendable(folder: Path) -> Iterator[None]:
-    """Turn a full disk, or too little memory, into an error that a user can mend."""
+    """Turn a full disk, or too little memory, into an error that a user can fix."""
     try:
         yield
     except OSError as error:

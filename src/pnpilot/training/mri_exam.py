@@ -1,4 +1,4 @@
-"""Simulated CS-MRI in all settings of the benchmark: what unrolled networks learn from and are examined on."""
+"""Simulated CS-MRI in all settings of the benchmark: what unrolled networks are trained and examined on."""
 
 from __future__ import annotations
 

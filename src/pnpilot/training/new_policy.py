@@ -1,4 +1,4 @@
-"""The policy that training begins with, after a look at whether its parts fit together."""
+"""The policy that training begins with, after a check that its parts fit together."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .arguments import PolicyArgs
 
 
 def new_policy(args: PolicyArgs, task: Task, denoiser: Denoiser) -> Learned:
-    """An untrained policy, or what is wrong with what was asked for."""
+    """An untrained policy; refuses arguments that do not fit."""
     known = ", ".join(OBSERVATIONS)
     require(args.observation in OBSERVATIONS, f"unknown observation {args.observation!r}; known: {known}")
     width = args.learner.width
@@ -41,7 +41,7 @@ def new_policy(args: PolicyArgs, task: Task, denoiser: Denoiser) -> Learned:
 
 
 def shape_of(args: PolicyArgs, channels: int) -> dict[str, Any]:
-    """What a policy must be built with before its weights fit; the card keeps it."""
+    """What a policy must be built with for its weights to fit; the card keeps it."""
     return {
         "iterations": args.per_decision * args.decisions,
         "per_decision": args.per_decision,
@@ -52,7 +52,7 @@ def shape_of(args: PolicyArgs, channels: int) -> dict[str, Any]:
 
 
 def _channels(args: PolicyArgs, solver: Solver, problems: list[Problem]) -> int:
-    """Of what the policy sees."""
+    """The number of planes that the policy sees."""
     observe = OBSERVATIONS[args.observation]
     counts = {observe(problem, solver, solver.init(problem), torch.zeros(1)).shape[1] for problem in problems}
     if len(counts) > 1:

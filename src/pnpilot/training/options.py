@@ -11,7 +11,7 @@ from typing import Any
 def command_of(words: str, args: Any, always: Sequence[str]) -> str:
     """`pnpilot train …` with the options named in `always`, and all others that differ from their defaults.
 
-    The folder of the data is not told: it is somebody's own.
+    The folder of the data is written as DIR.
     """
     found = {field.name: (field, value) for field, value in options_of(args)}
     given = [str(value) for field, value in found.values() if field.metadata["argument"]]

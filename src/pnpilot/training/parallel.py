@@ -1,4 +1,4 @@
-"""Several processes under torchrun: each plays its own episodes, gradients are averaged. Alone, nothing happens."""
+"""Several processes under torchrun: each plays its own episodes, gradients are averaged; a single one is unaffected."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def processes(device: torch.device) -> Iterator[tuple[int, int, torch.device]]:
 
 
 def _import_what_keeps_the_group() -> None:
-    """Modules that hold the process group in default arguments, once there is one: its threads would outlive it."""
+    """Modules that, imported later, would keep the process group in default arguments, and its threads alive."""
     importlib.import_module("torch.distributed.nn.functional")
     importlib.import_module("torch._dynamo")
 
@@ -48,7 +48,7 @@ def average_gradients(parameters: Sequence[Tensor]) -> None:
 
 
 def agreed(number: float, device: torch.device) -> float:
-    """The first process's number, so that all end together."""
+    """The first process's number for all, so that they end together."""
     if not dist.is_initialized():
         return number
     value = torch.tensor(number, dtype=torch.float64, device=device)

@@ -26,7 +26,7 @@ class PatchSource:
         self.pixels = torch.from_numpy(np.concatenate([image.reshape(-1) for image in images])).to(device)
         self.offsets = torch.from_numpy(np.cumsum(areas) - areas).to(device)
         self.heights, self.widths = torch.from_numpy(heights).to(device), torch.from_numpy(widths).to(device)
-        # An image is as likely as it is large.
+        # Images are drawn in proportion to their area.
         self.chances = torch.from_numpy(areas / areas.sum()).to(device)
 
     def sample(self, count: int, generator: torch.Generator) -> Tensor:
@@ -49,7 +49,7 @@ class PatchSource:
 
 
 def corners(images: Sequence[np.ndarray], size: int) -> Tensor:
-    """The first corner of each image that is large enough (N, 1, size, size), in [0, 1]; there may be none."""
+    """The top left corner of each image that is large enough (N, 1, size, size), in [0, 1]; there may be none."""
     found = [torch.from_numpy(image[:size, :size].copy()) for image in images if min(image.shape) >= size]
     return torch.stack(found)[:, None].float() / 255 if found else torch.empty(0, 1, size, size)
 

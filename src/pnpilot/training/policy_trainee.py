@@ -1,4 +1,4 @@
-"""What a step of training a policy is: play an episode, then learn from the latest ones."""
+"""One training step of a policy: play an episode, then learn from the latest ones."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from .replay import Episode, Replay
 from .session import Session
 
 EPISODES_OF_A_PROCESS = 1_000_000
-"""Each process plays episodes of its own numbers."""
+"""Each process has its own range of this many episode numbers."""
 
 
 class PolicyTrainee:
-    """A learner with the episodes that it learns from; its numbers go to `metrics`, a line of JSON each."""
+    """A learner with the episodes that it learns from; what it reports is added to `metrics`, as lines of JSON."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class PolicyTrainee:
         self.problems = Problems(simulations, learner.device)
 
     def _calibrate(self, simulations: Simulations) -> None:
-        """By the same batch in all processes."""
+        """Calibrate on the same batch in all processes."""
         device = self.learner.device
         problem, truth = simulations.number(0)
         generator = torch.Generator(device).manual_seed(self.args.seed)
@@ -82,7 +82,7 @@ class PolicyTrainee:
         return in_words(self.scores())
 
     def scores(self) -> Scores:
-        """How the policy does on held-out images, noted."""
+        """How the policy does on held-out images; also written to `metrics`."""
         found = self.exam.take(self.learner.policy, self.learner.denoiser)
         self._note({"held_out": found})
         return found
@@ -96,7 +96,7 @@ class PolicyTrainee:
 
 
 def _gain(episode: Episode) -> float:
-    """PSNR gained from the start to where each image stopped, in the mean."""
+    """Mean PSNR gained from the start to where each image stopped."""
     last = episode.alive.sum(0)
     return _mean(episode.scores.gather(0, last[None])[0] - episode.scores[0])
 

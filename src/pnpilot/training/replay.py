@@ -12,7 +12,7 @@ from ..problems import Problem
 
 
 class Moments(NamedTuple):
-    """States from an episode, one per row, with what was done in them and what came of it."""
+    """States from an episode, one per row, each with the decision taken and its outcome."""
 
     problem: Problem
     truth: Tensor
@@ -37,10 +37,10 @@ class Episode(NamedTuple):
     scores: Tensor
     """PSNR (N + 1, B)."""
     alive: Tensor
-    """(N, B): who had not stopped before the decision."""
+    """(N, B): the images that had not stopped before the decision."""
 
     def sample(self, generator: torch.Generator) -> Moments:
-        """As many different states as there are images, of images that had not stopped."""
+        """As many different states as there are images, from images that had not stopped."""
         t, image = self.alive.nonzero(as_tuple=True)
         chosen = torch.randperm(len(t), generator=generator, device=t.device)[: len(self.truth)]
         t, image = t[chosen], image[chosen]
@@ -67,6 +67,6 @@ class Replay:
         self._episodes.append(episode)
 
     def sample(self, generator: torch.Generator) -> Moments:
-        """States of one episode drawn at random: all of one shape, whatever the problem."""
+        """States of one episode drawn at random: all have one shape, whatever the problem."""
         which = torch.randint(len(self._episodes), (), generator=generator, device=generator.device)
         return self._episodes[int(which)].sample(generator)

@@ -35,7 +35,7 @@ Map = Callable[..., Iterable[Any]]
 
 
 def search_constants(args: SearchArgs, out: Path, *, device: torch.device, workers: int = 1) -> dict[str, Any]:
-    """Find the constants of the highest mean PSNR in each setting, write them to `out`, and return what was written.
+    """Find the constants with the highest mean PSNR in each setting, write them to `out`, and return what was written.
 
     On a CPU, `workers` processes share the work. What was searched before a stop is not searched again.
     """
@@ -96,7 +96,7 @@ class _Job(NamedTuple):
 
 
 class _Teller:
-    """Says how far a search is, not more often than anyone wants to read."""
+    """Reports how far a search is, at most once per interval."""
 
     def __init__(self, line: ProgressLine, label: str, share: float) -> None:
         self.line, self.label, self.share = line, label, share
@@ -121,7 +121,7 @@ class _Search:
         tell: Callable[[int, int], None],
     ) -> None:
         self.kind, self.truth, self.setting, self.device, self.tell = kind, truth, setting, device, tell
-        # Processes share single images; a GPU takes all at once.
+        # Processes take single images; a GPU takes all at once.
         self.map: Map = crew or map
         self.count = 1 if crew else len(truth)
         self.known: dict[tuple[float, ...], float] = {}
@@ -161,7 +161,7 @@ class _Search:
 
 
 def _denser(axis: Sequence[float], value: float) -> list[float]:
-    """The axis with a value more on both sides of one; the first beyond its ends, if it is best there."""
+    """The axis with one more value on each side of `value`: beyond the axis, if that is at an end."""
     place = axis.index(value)
     lower = axis[place - 1] if place else value * value / axis[1]
     upper = axis[place + 1] if place + 1 < len(axis) else value * value / axis[-2] if axis[-2] else 2 * value
@@ -200,7 +200,7 @@ def _earlier(path: Path, identity: dict[str, Any]) -> dict[str, Any] | None:
 
 @contextmanager
 def _told(line: ProgressLine) -> Iterator[None]:
-    """Say that a search that is stopped has lost nothing."""
+    """Tell the user that a stopped search has lost nothing."""
     try:
         yield
     except KeyboardInterrupt:
@@ -210,7 +210,7 @@ def _told(line: ProgressLine) -> Iterator[None]:
 
 @contextmanager
 def _crew(workers: int, device: torch.device) -> Iterator[Map | None]:
-    """What maps over jobs in several processes, or None where that makes no sense."""
+    """A map over jobs in several processes, or None where one process does all."""
     if device.type == "cuda" or workers < 2:
         yield None
         return

@@ -19,7 +19,7 @@ from .progress import ProgressLine
 from .signals import StopSignals
 
 EXAM_SHARE = 0.05
-"""Exams take at most about this share of the time. On a slow machine there may be none before the end."""
+"""Exams take at most about this share of the time; on a slow machine there may be none before the end."""
 SAVE_EVERY = 60.0
 """Seconds between two checkpoints."""
 
@@ -28,20 +28,20 @@ class Trainee(Protocol):
     """What a session trains."""
 
     exam_takes: float
-    """Seconds that an exam takes, at a guess; zero if nobody knows."""
+    """Estimated seconds of an exam; zero if unknown."""
 
     def step(self, share: float, done: int) -> None:
-        """Learn once, at this spent share of the budget and after so many steps."""
+        """One step of learning; `share` of the budget is spent, and `done` steps are done."""
 
     def report(self) -> str:
         """How the latest step went, in a few words."""
 
     def examine(self) -> str:
-        """How it does on images that it does not learn from, in a few words."""
+        """How it does on held-out images, in a few words."""
 
 
 class Session:
-    """One run in one folder. It goes on where its last checkpoint left it; `steps` counts over all its parts."""
+    """One run in one folder. It resumes from its last checkpoint; `steps` counts those before a stop too."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class Session:
         self._clock: Clock | None = None  # while it runs
 
     def resume(self) -> None:
-        """Go on from the checkpoint, if there is one."""
+        """Resume from the checkpoint, if there is one."""
         if not self.checkpoint.exists():
             return
         progress = load_checkpoint(self.checkpoint, self._parts, self._identity)
@@ -72,7 +72,7 @@ class Session:
         self.line.say(f"resumed at {self.unit} {self.steps}, {self.spent:.0f} s of {budget:.0f} s spent")
 
     def run(self, trainee: Trainee) -> None:
-        """Spend the budget; refuse to call it training if hardly a step fitted into it."""
+        """Train until the budget is spent; refuse a run that made too few steps."""
         clock = self._clock = Clock(self._identity["minutes"], self.spent)
         reports, saves = _Timer(self.line.interval), _Timer(self._save_every)
         exams = _Timer(self._save_every)
@@ -109,7 +109,7 @@ class Session:
                 save_checkpoint(self.checkpoint, self._parts, progress)
 
     def stopped(self) -> None:
-        """Keep what was learnt when somebody stops it."""
+        """Save what was learnt when the run is stopped."""
         self._signals.heed()
         if self._clock is not None:
             self.save()
@@ -120,7 +120,7 @@ class Session:
         if self.steps < fewest:
             self._clock = None
             if self.leads:
-                self.checkpoint.unlink(missing_ok=True)  # or a longer run could not have this folder
+                self.checkpoint.unlink(missing_ok=True)  # or a longer run could not use this folder
             raise PnPilotError(
                 f"{minutes:g} minutes were enough for {self.steps} {self.unit}s, and fewer than {fewest} are no "
                 "training: no weights were written; give it more --minutes"
@@ -139,10 +139,10 @@ def session(
     save_every: float = SAVE_EVERY,
     leads: bool = True,
 ) -> Iterator[Session]:
-    """A session in the folder `out`, resumed; Ctrl-C, SIGTERM, a full disk or too little memory end it in order.
+    """A session in the folder `out`, resumed; Ctrl-C, SIGTERM, a full disk or too little memory end it cleanly.
 
     `parts` is what a checkpoint keeps. `identity` holds the arguments of the run, `minutes` and `fewest` among them: a
-    checkpoint with other ones is refused. Of several processes one `leads`: it alone writes and speaks.
+    checkpoint with other arguments is refused. Of several processes one `leads`: only that one writes and prints.
     """
     with mendable(out), ProgressLine(title, quiet=not leads) as line, StopSignals() as signals:
         own = Session(
@@ -179,6 +179,6 @@ class _Timer:
         return True
 
     def finished(self) -> None:
-        """The interval begins when the work is done, which `took` so long."""
+        """The work is done: note how long it `took`, and begin the next interval."""
         now = time.monotonic()
         self.took, self._last = now - self._last, now

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM while training: at once, but never in the middle of writing a file."""
+"""Ctrl-C and SIGTERM stop training at once, but never in the middle of writing a file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ REASONS: dict[int, type[BaseException]] = {signal.SIGINT: KeyboardInterrupt, sig
 
 
 class StopSignals:
-    """While it is entered, a signal to stop is raised where the program is, or waits until `held` is over."""
+    """Within its context, a signal to stop raises an exception at once, or at the end of a `held` block."""
 
     def __init__(self) -> None:
         self._asked: int | None = None
@@ -37,17 +37,17 @@ class StopSignals:
             self.check()
 
     def check(self) -> None:
-        """Raise what was asked for. An exception may get lost in a callback, so this is to be called now and then."""
+        """Raise the exception of a signal received. It may have been lost in a callback, so call this now and then."""
         if self._asked is not None and not self._heeded:
             raise REASONS[self._asked]
 
     def heed(self) -> None:
-        """It is being stopped: further signals change nothing."""
+        """Ignore further signals: the run is being stopped."""
         self._heeded = True
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Nothing stops what is done in here; a signal counts right after it."""
+        """Delay signals until the block is done."""
         self._held = True
         try:
             yield

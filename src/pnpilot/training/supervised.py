@@ -1,4 +1,4 @@
-"""Networks with a loss: gradient steps, and the moving average of the weights that is kept."""
+"""Training with a loss: gradient steps, and a moving average of the weights, which is what is kept."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Network = TypeVar("Network", bound=nn.Module)
 
 
 class SupervisedArgs(Protocol):
-    """What is read of the arguments of a run."""
+    """The arguments of a run that are read here."""
 
     batch: int
     learning_rate: float
@@ -84,7 +84,7 @@ class Supervised(Generic[Network]):
 @torch.no_grad()
 def follow(average: nn.Module, network: nn.Module, rate: float) -> None:
     """Move the average towards the network."""
-    # Not the parameters alone: normalisation is of no use without the statistics of what it normalises.
+    # Buffers too: normalisation is useless without its statistics.
     pairs = list(zip(average.state_dict().values(), network.state_dict().values(), strict=True))
     numbers = [pair for pair in pairs if pair[0].is_floating_point()]
     torch._foreach_lerp_([mine for mine, _ in numbers], [its for _, its in numbers], 1 - rate)
@@ -94,7 +94,7 @@ def follow(average: nn.Module, network: nn.Module, rate: float) -> None:
 
 
 def gpu_share(device: torch.device) -> dict[str, float]:
-    """Of the GPU, where runs were trained side by side: without it their minutes say little."""
+    """This run's share of the GPU, where runs were trained side by side: without it, minutes say little."""
     percent = os.environ.get("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "")
     known = device.type == "cuda" and percent.replace(".", "", 1).isdigit()
     return {"gpu_share_percent": float(percent)} if known else {}

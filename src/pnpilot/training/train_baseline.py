@@ -1,4 +1,4 @@
-"""`pnpilot train baseline`: whatever a method has to be given before it can run."""
+"""`pnpilot train baseline`: the weights or constants that a method needs before it can run."""
 
 from __future__ import annotations
 

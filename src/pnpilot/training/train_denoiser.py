@@ -36,7 +36,7 @@ def train_denoiser(
 ) -> dict[str, Any]:
     """Train for `args.minutes` of wall clock, write weights and card to `out`, and return the card.
 
-    A run that was stopped goes on where its last checkpoint in `out` left it.
+    A run that was stopped resumes from its last checkpoint in `out`.
     """
     torch.manual_seed(args.seed)
     denoiser = DENOISERS[args.name]().to(device)

@@ -28,7 +28,7 @@ from .policy_trainee import PolicyTrainee
 from .session import SAVE_EVERY, Session, session
 
 ALWAYS_TOLD = ("task", "solver", "denoiser", "data", "minutes", "seed")
-"""Options that the command on a card has, whatever their defaults."""
+"""Options that the command on a card always has, even at their defaults."""
 
 
 def train_policy(
@@ -41,8 +41,8 @@ def train_policy(
 ) -> dict[str, Any]:
     """Train for `args.minutes` of wall clock, write weights and card to `out`, and return the card.
 
-    A run that was stopped goes on where its last checkpoint in `out` left it. Under torchrun every process plays its
-    own episodes.
+    A run that was stopped resumes from its last checkpoint in `out`. Under torchrun every process plays its own
+    episodes.
     """
     kind = LEARNERS[args.method]
     task, denoiser = build_task(args.task), build_denoiser(args.denoiser, weights=weights)
@@ -54,7 +54,7 @@ def train_policy(
     with processes(device) as (rank, count, device):
         denoiser.to(device)
         exam = Exam(task, validation, args.size, device)
-        torch.manual_seed(args.seed + 1)  # whatever was drawn until here
+        torch.manual_seed(args.seed + 1)  # independent of what was drawn until here
         learner = kind(policy, denoiser, args.learner, device)
         identity = {**asdict(args), "denoiser_sha256": denoiser.sha256}
         with session(

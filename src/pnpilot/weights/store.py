@@ -16,7 +16,7 @@ from ..errors import BadInput, BadWeights, first_line
 from ..io.files import read_json, write_atomically, write_json
 
 LARGEST_CARD = 1_000_000
-"""Bytes; those that training writes have a few thousand."""
+"""Bytes; a card that training writes has a few thousand."""
 LARGEST_HEADER = 1_000_000
 """Bytes by which a weight file may be larger than the numbers in it: names and shapes."""
 
@@ -97,7 +97,7 @@ def _misfit(wanted: Mapping[str, Tensor], found: Mapping[str, Tensor]) -> str | 
 
 def save_weights(module: nn.Module, name: str, folder: Path, card: dict[str, Any]) -> Path:
     """Write the weights as fp16 and their card; return the weight file."""
-    kept = {key for key, _ in module.named_buffers()}  # statistics and counters: no size of theirs is sure to fit fp16
+    kept = {key for key, _ in module.named_buffers()}  # statistics and counters may exceed the range of fp16
     tensors = {
         key: value.detach().to("cpu", value.dtype if key in kept else torch.float16).contiguous()
         for key, value in module.state_dict().items()

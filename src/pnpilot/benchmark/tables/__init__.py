@@ -1,4 +1,4 @@
-"""Tables that compare the methods of a task: what they need to know besides the task. One file, one table."""
+"""Tables that compare the methods of a task: what they need besides the task. One file, one table."""
 
 from .base import TABLES, Table, table_of
 

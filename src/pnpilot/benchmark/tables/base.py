@@ -1,4 +1,4 @@
-"""What a table of a task is: data, all of it. A task without a file here has the table of the defaults."""
+"""What a table of a task is: only data. A task without a file here gets the default table."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class Table:
     published: Numbers = {}
     """What the paper printed."""
     notes: Mapping[str, str] = {}
-    """What to know of the paper's numbers, by test set: the end of a sentence."""
+    """Remarks on the paper's numbers, by test set, each the end of a sentence."""
     seeds: int = 1
-    """How many seeds to average over unless told."""
+    """How many seeds to average over by default."""
     draws: int | None = None
     """How often operators are drawn for each seed of noise; None: a seed draws both at once."""
 

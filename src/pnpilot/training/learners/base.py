@@ -25,11 +25,11 @@ from ..replay import Episode, Moments
 
 
 class Learner(ABC):
-    """A policy with the optimiser of its network. It is registered by the name of the policy that it trains."""
+    """A policy with the optimiser of its network. It is registered under the name of the policy that it trains."""
 
     name: str
     explores = False
-    """Whether it finds good parameters by trying others."""
+    """Whether it adds noise to the knobs that it plays."""
 
     def __init__(self, policy: Learned, denoiser: Denoiser, args: LearnerArgs, device: torch.device) -> None:
         self.policy, self.denoiser, self.args, self.device = policy, denoiser, args, device
@@ -46,7 +46,7 @@ class Learner(ABC):
         return {"actor": self.policy.network, "actor_optimizer": self.actor_optimizer}
 
     def calibrate(self, episode: Episode) -> Tensor:
-        """Standardise what the networks are told by how it varies in an episode; returns the planes (N·B, C, H, W)."""
+        """Standardise the summary of the planes by its spread in an episode; returns the planes (N·B, C, H, W)."""
         decisions, images = episode.alive.shape
         index = torch.arange(images, device=self.device).repeat(decisions)
         t = torch.arange(decisions, device=self.device).repeat_interleave(images)
@@ -57,7 +57,7 @@ class Learner(ABC):
 
     @torch.no_grad()
     def play(self, problem: Problem, truth: Tensor, generator: torch.Generator) -> Episode:
-        """Run the policy over a batch, drawing stops from their probabilities."""
+        """Run the policy on a batch, drawing stops from their probabilities."""
         player = Player(self.policy, self.args.noise if self.explores else 0.0, generator)
         *_, last = rollout(problem, self.policy.solver, self.denoiser, player)
         states = [*player.states, last.state]
@@ -91,9 +91,9 @@ class Learner(ABC):
 
 
 class Player(Policy):
-    """A policy as it is played in training: it draws its stops, may try other knobs, and notes all of it.
+    """A policy as it is played in training: it draws its stops, may add noise to its knobs, and records both.
 
-    Images that stop go on unseen: one shape for all batches is worth more than the work saved.
+    Images that stop keep running, uncounted: one shape for all batches is worth more than the work saved.
     """
 
     name = "player"
@@ -132,20 +132,20 @@ def stop_loss(logit: Tensor, advantage: Tensor, args: LearnerArgs) -> Tensor:
 
     Going on has the advantage A over stopping. The policy gradient with an entropy bonus of weight λ, over the Fisher
     information, moves the log-odds ℓ of going on by A − λℓ: it does not vanish where the choice has become certain.
-    Bounding A keeps early gains of many dB from drowning what matters, whether a tenth is still to be gained.
+    Bounding A keeps early gains of many dB from drowning the tenths that decide about stopping.
     """
     advantage = advantage.detach().clamp(-args.advantage_bound, args.advantage_bound)
     return 0.1 * (logit + advantage / args.temperature).square()
 
 
 def finite_mean(losses: Tensor, counted: Tensor | None = None) -> Tensor:
-    """Mean over the images that count and whose loss is finite: one that broke must not stop the others' learning."""
+    """Mean over the images that count and have a finite loss: a broken image must not stop the others' learning."""
     counted = torch.isfinite(losses) if counted is None else counted & torch.isfinite(losses)
     return torch.where(counted, losses, 0.0).sum() / counted.sum().clamp_min(1)
 
 
 def limited(knobs: Tensor, bound: float) -> Tensor:
-    """The knobs, with their gradient held to `bound` dB per unit for each image: no single one may turn the batch."""
+    """The knobs, with their gradient held to `bound` dB per unit for each image: none may dominate the batch."""
 
     def hold(gradient: Tensor) -> Tensor:
         each = len(gradient) * gradient.nan_to_num(0.0, 0.0, 0.0)
@@ -158,7 +158,7 @@ def limited(knobs: Tensor, bound: float) -> Tensor:
 
 
 def _stacked(values: Sequence[Tensor]) -> Tensor:
-    """Tensors in a row; a start may be complex where later iterates are real."""
+    """Tensors stacked; a start may be complex where later iterates are real."""
     kind = torch.promote_types(values[0].dtype, values[-1].dtype)
     return torch.stack([value.to(kind) for value in values])
 

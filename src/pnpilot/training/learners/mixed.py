@@ -22,18 +22,18 @@ from .base import LEARNERS, Learner, finite_mean, image_of, limited, reward, sto
 
 
 class Outlook(NamedTuple):
-    """What a policy's choices come to in some states, and in those that follow."""
+    """What a policy's choices are worth in some states, and in those that follow."""
 
     aim: Tensor
-    """What ending well and going on well come to (B,), differentiable in the policy's parameters."""
+    """The value of stopping plus that of going on (B,), differentiable in the policy's parameters."""
     stop: Tensor
     """The loss of its stop decisions (B,)."""
     surplus: list[Tensor]
-    """What its choice, stopping or going on, is worth beyond stopping, decision by decision, each (B,)."""
+    """How much more its choice, stopping or going on, is worth than stopping, for each decision (B,)."""
     planes: list[Tensor]
-    """What it saw."""
+    """What it saw, for each decision."""
     asked: list[Tensor]
-    """Where the critic's opinion may ever matter."""
+    """Where the critic's value may be used, for each decision."""
 
 
 @LEARNERS.register("learned")
@@ -79,9 +79,9 @@ class Mixed(Learner):
         }
 
     def look_ahead(self, moments: Moments) -> Outlook:
-        """Go on for `lookahead` decisions through the solver, trying the way out at each; the critic values the rest.
+        """Go on for `lookahead` decisions through the solver, trying a stop at each; the critic values the rest.
 
-        Going on or stopping is weighed by its probability instead of drawn: the same in the mean, without the variance.
+        Stopping and going on are weighted by their probability, not drawn: the same mean, without the variance.
         """
         problem, _, t, state, *_ = moments
         policy = self.policy
@@ -90,7 +90,7 @@ class Mixed(Learner):
             time = t + ahead
             planes.append(policy.planes(problem, state, time))
             choice = policy.network(planes[-1])
-            # A stop must not be learnt by turning the knobs of the decision before it.
+            # The loss of a stop must not change the knobs of the decision before it.
             logit = policy.network(planes[-1].detach()).logit if ahead else choice.logit
             _, end = self.move(moments, state, choice.last)
             state, gain = self.move(moments, state, choice.onward)
@@ -115,9 +115,9 @@ class Mixed(Learner):
         return after, reward(before_image, image, moments.truth, self.args.penalty)
 
     def outcome(self, moments: Moments, state: Any, t: Tensor) -> Tensor:
-        """What states after t decisions are worth (B,): what stopping next comes to, played, and what the critic adds.
+        """What states after t decisions are worth (B,): stopping next, as played, and what the critic adds.
 
-        So the critic has tenths of a dB to tell, not all that is still to be gained.
+        So the critic predicts tenths of a dB, not all that is still to be gained.
         """
         planes = self.policy.planes(moments.problem, state, t)
         _, end = self.move(moments, state, self.policy.network(planes).last)

@@ -1,4 +1,4 @@
-"""The comparison of the paper: parameters learnt by DDPG from a learned Q, nothing through the solver."""
+"""The paper's comparison: parameters learnt by DDPG from a learned Q, without gradients through the solver."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .base import LEARNERS, Learner, finite_mean, stop_loss
 
 @LEARNERS.register("model-free")
 class DDPG(Learner):
-    """Q(s, knobs) sees the knobs as constant planes, and says what comes of stopping after them and of going on.
+    """Q(s, knobs) sees the knobs as constant planes, and values stopping after them and going on.
 
     The stop is learnt as in the mixed learner, from that Q.
     """
@@ -46,7 +46,7 @@ class DDPG(Learner):
         return {**super().parts(), **own}
 
     def calibrate(self, episode: Episode) -> Tensor:
-        """The critic sees the knobs besides."""
+        """The critic sees the knobs as well."""
         planes = super().calibrate(episode)
         self.target_actor.encoder.calibrate(planes)
         for critic in (self.critic, self.target):
@@ -85,7 +85,7 @@ class DDPG(Learner):
         }
 
     def values(self, critic: Critic, planes: Tensor, choice: Choice) -> tuple[Tensor, Tensor]:
-        """What stopping and going on come to (B,), each with its own knobs."""
+        """The values of stopping and of going on (B,), each with its own knobs."""
         return self.quality(critic, planes, choice.last)[:, 0], self.quality(critic, planes, choice.onward)[:, 1]
 
     @staticmethod
