@@ -10,6 +10,14 @@ import torch
 
 from pnpilot import plots
 from pnpilot.benchmark.strength import Strength
+from pnpilot.solvers import SOLVERS
+
+RUN = {
+    "solver": "admm",
+    "iterations": 4,
+    "decided_at": [2, 4],
+    "parameters": {"sigma": [0.2, 0.1, 0.08, 0.04], "mu": [0.1, 0.2, 0.3, 0.4]},
+}
 
 
 @pytest.fixture
@@ -21,9 +29,7 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 
 def test_a_trace_shows_parameters_stop_probability_and_psnr(drawn: list[Any]) -> None:
-    own = {"solver": "admm", "iterations": 4, "decided_at": [2, 4]}
-    own["parameters"] = {"sigma": [0.2, 0.1, 0.08, 0.04], "mu": [0.1, 0.2, 0.3, 0.4]}
-    traces = {"a scan": {**own, "stop_probability": [0.1, 0.9], "psnr": [28.0, 30.0]}, "another": own}
+    traces = {"a scan": {**RUN, "stop_probability": [0.1, 0.9], "psnr": [28.0, 30.0]}, "another": RUN}
     plots.plot_traces("trace.png", traces)
     axes = {axis.get_ylabel(): axis.get_lines() for axis in drawn[0].axes}
     assert list(axes) == ["σ × 255", "μ", "probability to stop", "PSNR (dB)"]
@@ -47,6 +53,14 @@ def test_strengths_show_each_optimum_and_the_policys_choice(drawn: list[Any]) ->
 
 
 def test_a_picture_is_written_where_a_string_says(tmp_path: Path) -> None:
-    truth = torch.rand(16, 16)
-    plots.compare_images(str(tmp_path / "x.png"), truth, {"blurred": truth / 2}, {})
+    plots.plot_traces(str(tmp_path / "x.png"), {"a scan": {**RUN, "stop_probability": [0.1, 0.9]}})
     assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_every_parameter_of_every_solver_has_an_axis(drawn: list[Any]) -> None:
+    for name in SOLVERS:
+        params = SOLVERS[name].params
+        own = {"solver": name, "iterations": 1, "decided_at": [1], "parameters": {key: [0.5] for key in params}}
+        plots.plot_traces("trace.png", {"a scan": own})
+        labels = [axis.get_ylabel() for axis in drawn.pop().axes]
+        assert labels == [limits.symbol or key for key, limits in params.items()]

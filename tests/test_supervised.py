@@ -13,7 +13,7 @@ from pnpilot.denoisers.base import freeze
 from pnpilot.errors import BadInput
 from pnpilot.training.arguments import UnrolledArgs
 from pnpilot.training.session import Session, session
-from pnpilot.training.supervised import Supervised, follow
+from pnpilot.training.supervised import Supervised, keep_average
 from tests.contracts import assert_close
 
 STEPS = 59
@@ -84,7 +84,7 @@ def test_a_stopped_run_goes_on_from_the_saved_step(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("looks")
-def test_the_average_is_examined_and_follows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_average_is_examined_and_keep_averages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pnpilot.training.session.EXAM_SHARE", 1e9)  # as often as possible
     toy = Toy(tmp_path)
     trainee = toy.trainee
@@ -106,7 +106,7 @@ def test_statistics_are_averaged_and_counters_copied() -> None:
     average = freeze(nn.BatchNorm2d(2))
     network(torch.rand(4, 2, 3, 3))
     nn.init.constant_(network.weight, 3.0)
-    follow(average, network, 0.75)
+    keep_average(average, network, 0.75)
     assert_close(average.weight, torch.full((2,), 1.5))
     for name in ("running_mean", "running_var"):
         initial = nn.BatchNorm2d(2).get_buffer(name)

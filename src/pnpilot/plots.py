@@ -22,48 +22,11 @@ if TYPE_CHECKING:
 
 ERROR_RANGE = 0.15
 """Errors from here on are drawn in the brightest colour."""
-LABELS = {
-    "sigma": "σ × 255",
-    "mu": "μ",
-    "tau": "τ",
-    "beta": "β",
-    "lam": "λ",
-    "stop_probability": "probability to stop",
-    "psnr": "PSNR (dB)",
-}
-
-
-def compare_images(path: str | Path, truth: Tensor, images: Mapping[str, Tensor], captions: Mapping[str, str]) -> None:
-    """Reconstructions in a row, and under each its error map; all tensors (H, W) in [0, 1]."""
-    from matplotlib.figure import Figure
-
-    columns = {"truth": truth, **images}
-    height, width = truth.shape
-    scale = 2.4
-    figure = Figure(
-        figsize=(scale * len(columns), 2 * scale * height / width + 0.6), layout="constrained", facecolor="white"
-    )
-    axes = figure.subplots(2, len(columns), squeeze=False)
-    shown = None
-    for column, (name, image) in enumerate(columns.items()):
-        top, bottom = axes[:, column]
-        top.imshow(image.clamp(0, 1).numpy(), cmap="gray", vmin=0, vmax=1, interpolation="nearest")
-        top.set_title(f"{name}\n{captions.get(name, '')}", fontsize=10)
-        if name == "truth":
-            bottom.text(0.5, 0.5, "absolute error", ha="center", va="center", fontsize=10)
-        else:
-            shown = bottom.imshow(
-                (image - truth).abs().numpy(), cmap="magma", vmin=0, vmax=ERROR_RANGE, interpolation="nearest"
-            )
-        top.axis("off")
-        bottom.axis("off")
-    if shown is not None:
-        figure.colorbar(shown, ax=axes[1, :].tolist(), fraction=0.012, pad=0.01)
-    _save(figure, path)
+LABELS = {"stop_probability": "probability to stop", "psnr": "PSNR (dB)"}
 
 
 def compare_crops(path: str | Path, examples: Sequence[Example]) -> None:
-    """The paper's visual comparison: for every example the middle of each reconstruction, and under it its error."""
+    """The paper's visual comparison: for every example a part of each reconstruction, and under it its error."""
     from matplotlib.figure import Figure
     from matplotlib.patches import Rectangle
 
@@ -75,17 +38,17 @@ def compare_crops(path: str | Path, examples: Sequence[Example]) -> None:
     for index, example in enumerate(examples):
         top, bottom = axes[2 * index], axes[2 * index + 1]
         rows, across = example.crop
-        middle = (..., rows, across)
+        part = (..., rows, across)
         _draw(top[0], example.truth)
         box = (across.start, rows.start), across.stop - across.start, rows.stop - rows.start
         top[0].add_patch(Rectangle(*box, fill=False, edgecolor="yellow", linewidth=1.2))
         top[0].set_title(example.title, fontsize=8)
-        _draw(top[1], example.truth[middle])
+        _draw(top[1], example.truth[part])
         top[1].set_title("truth", fontsize=8)
         for column, (name, image) in enumerate(example.images.items(), 2):
-            _draw(top[column], image[middle])
+            _draw(top[column], image[part])
             top[column].set_title(f"{name}\n{example.captions[name]}", fontsize=8)
-            error = (image.clamp(0, 1) - example.truth)[middle].abs().mean(0)  # over the colours, where there are any
+            error = (image.clamp(0, 1) - example.truth)[part].abs().mean(0)  # over the colours, where there are any
             bottom[column].imshow(error.numpy(), cmap="magma", vmin=0, vmax=ERROR_RANGE, interpolation="nearest")
         bottom[1].text(0.5, 0.5, f"absolute error\n0 to {ERROR_RANGE}", ha="center", va="center", fontsize=8)
     _save(figure, path)
@@ -108,6 +71,7 @@ def plot_traces(path: str | Path, traces: Mapping[str, Mapping[str, Any]]) -> No
     ranges = SOLVERS[first["solver"]].params
     extra = [name for name in ("stop_probability", "psnr") if any(trace.get(name) for trace in traces.values())]
     figure = Figure(figsize=(3.6 * (len(ranges) + len(extra)), 3.5), layout="constrained", facecolor="white")
+    labels = {**LABELS, **{name: limits.symbol or name for name, limits in ranges.items()}}
     axes = dict(zip([*ranges, *extra], figure.subplots(1, len(ranges) + len(extra), squeeze=False)[0], strict=True))
     for name, trace in traces.items():
         for parameter, limits in ranges.items():
@@ -124,11 +88,11 @@ def plot_traces(path: str | Path, traces: Mapping[str, Mapping[str, Any]]) -> No
         axis.set_xlim(0, longest + 1)
         if name == "stop_probability":
             axis.set_ylim(0, 1)
-        axis.set_ylabel(LABELS.get(name, name))
+        axis.set_ylabel(labels[name])
         axis.set_xlabel("iteration")
         axis.grid(alpha=0.3)
-    handles, labels = next(iter(axes.values())).get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False)
+    handles, names = next(iter(axes.values())).get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside lower center", ncols=4, frameon=False)
     _save(figure, path)
 
 

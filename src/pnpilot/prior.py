@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from .denoisers import Denoiser
-from .denoisers.base import half_precision
+from .denoisers.base import bf16_on_gpu
 from .problems import Units
 from .types import Denoise, per_sample
 
@@ -17,7 +17,7 @@ def prior(denoiser: Denoiser, units: Units) -> Denoise:
 
     def run(v: Tensor, sigma: Tensor, *, signed: bool = False) -> Tensor:
         call = denoiser.signed if signed and not v.is_complex() else denoiser
-        with half_precision(v.device, denoiser.bf16):
+        with bf16_on_gpu(v.device, denoiser.bf16):
             return call(v, sigma).to(v.dtype)
 
     def denoise(v: Tensor, sigma: Tensor) -> Tensor:

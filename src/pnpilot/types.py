@@ -22,6 +22,8 @@ class Range(NamedTuple):
     default: float
     unit: float = 1.0
     """Divide by this to show the value: 1/255 for noise levels quoted on the 0-255 scale."""
+    symbol: str = ""
+    """How plots label it; by default by its name."""
     search: tuple[float, float] | None = None
     """Where a search for the best constant looks; by default from a hundredth of `high` up to `high`."""
     cautious: float | None = None

@@ -12,7 +12,7 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from ..denoisers import Denoiser
-from ..denoisers.base import half_precision
+from ..denoisers.base import bf16_on_gpu
 from ..io.images import image_paths, read_image
 from .scores import scored
 
@@ -57,7 +57,7 @@ def milliseconds(denoiser: Denoiser, height: int = 256, width: int = 256) -> flo
     image = torch.rand(1, 1, height, width, generator=torch.Generator().manual_seed(0)).to(device)
     warm_up, calls = (10, 50) if device.type == "cuda" else (1, 5)
     times = []
-    with torch.inference_mode(), half_precision(device, denoiser.bf16):
+    with torch.inference_mode(), bf16_on_gpu(device, denoiser.bf16):
         for _ in range(warm_up + calls):
             wait(device)
             start = time.perf_counter()

@@ -31,7 +31,7 @@ from .scores import scored
 from .tables import table_of
 
 
-def method_names(task: Task, learned: Iterable[str] = ()) -> list[str]:
+def row_names(task: Task, learned: Iterable[str] = ()) -> list[str]:
     """The start, then policies made by hand, those that see the truth, and learned ones; a star is a perfect stop."""
     made = [*(name for name in POLICIES if not issubclass(POLICIES[name], Learned)), *ORACLES]
     return [task.start, *(name + star for name in made for star in ("", "*")), *learned]
@@ -39,7 +39,7 @@ def method_names(task: Task, learned: Iterable[str] = ()) -> list[str]:
 
 def check_methods(task: Task, methods: Sequence[str], learned: Iterable[str] = ()) -> None:
     """Refuse names that are neither methods of this table nor baselines."""
-    known = list(dict.fromkeys([*method_names(task, learned), *BASELINES]))
+    known = list(dict.fromkeys([*row_names(task, learned), *BASELINES]))
     for name in methods:
         if name in POLICIES and name not in known:
             raise UnknownName(

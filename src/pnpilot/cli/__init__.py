@@ -64,7 +64,7 @@ def demo(
     out: Annotated[Path, typer.Option(help="Folder for pictures and JSON.")] = Path("demo"),
     device: Device = "auto",
 ) -> None:
-    """Undersample a real brain scan four times, reconstruct it, and compare with simpler methods."""
+    """Reconstruct a real brain scan in two settings, and compare with simpler methods."""
     from ..demo import run_demo
 
     with stoppable("stopped"):
@@ -73,9 +73,7 @@ def demo(
 
 @app.command("list")
 def list_registered(
-    kind: Annotated[
-        str | None, typer.Argument(help="Only problems, tasks, solvers, denoisers, policies or baselines.")
-    ] = None,
+    kind: Annotated[str | None, typer.Argument(help="Only one kind: problems, tasks, solvers, …")] = None,
 ) -> None:
     """Show what is registered: problems, tasks, solvers, denoisers, policies, baselines, oracles."""
     from rich.console import Console

@@ -128,7 +128,7 @@ def bench_policies(
     The rows fixed-optimal and oracle search with the truth at hand: minutes on a GPU, hours on a CPU.
     """
     from ..benchmark.data import check_datasets, choose_settings
-    from ..benchmark.policies import Bench, bench_policies, check_methods, learned_policies, method_names
+    from ..benchmark.policies import Bench, bench_policies, check_methods, learned_policies, row_names
     from ..benchmark.results import Results
     from ..benchmark.tables import table_of
     from ..denoisers import build_denoiser
@@ -141,7 +141,7 @@ def bench_policies(
     plan.batch, plan.estimate_noise = batch or (512 if where.type == "cuda" else 8), estimate_noise
     sets, settings = listed(dataset) or list(table_of(plan.task).datasets), choose_settings(plan.task, setting or ())
     plan.learned = learned_policies(plan, policy or [])
-    methods = distinct(listed(method) or method_names(plan.task, plan.learned))
+    methods = distinct(listed(method) or row_names(plan.task, plan.learned))
     check_methods(plan.task, methods, plan.learned)
     check_datasets(data, sets, images)
     results = Results(json, seed, seeds)

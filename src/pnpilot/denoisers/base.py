@@ -85,7 +85,7 @@ def freeze(module: Module) -> Module:
     return module.requires_grad_(False).eval()
 
 
-def half_precision(device: torch.device, wanted: bool = True) -> contextlib.AbstractContextManager[Any]:
+def bf16_on_gpu(device: torch.device, wanted: bool = True) -> contextlib.AbstractContextManager[Any]:
     """bf16 on a GPU, where networks run several times faster with it; single precision elsewhere."""
     return torch.autocast("cuda", torch.bfloat16) if wanted and device.type == "cuda" else contextlib.nullcontext()
 

@@ -19,7 +19,7 @@ class AcceleratedProximalGradient(Solver):
         "Beck & Teboulle, SIAM J. Imaging Sci. 2009; Kamilov, Mansour & Wohlberg, IEEE Signal Process. Lett. 2017"
     )
     priority = 40
-    params = {"sigma": SIGMA, "tau": TAU, "beta": Range(0.0, 2.0, 0.5, search=(0.05, 2.0))}
+    params = {"sigma": SIGMA, "tau": TAU, "beta": Range(0.0, 2.0, 0.5, symbol="β", search=(0.05, 2.0))}
     needs = frozenset({"grad"})
 
     class State(NamedTuple):

@@ -16,11 +16,11 @@ from ..problems import Problem
 from ..registry import Registry
 from ..types import Denoise, Range, per_sample
 
-SIGMA = Range(0.0, 70 / 255, 15 / 255, unit=1 / 255, search=(3 / 255, 70 / 255))
+SIGMA = Range(0.0, 70 / 255, 15 / 255, unit=1 / 255, symbol="σ × 255", search=(3 / 255, 70 / 255))
 """Denoising strength; the denoiser is trained up to 70 on the 0-255 scale."""
-MU = Range(1e-4, 1.0, 0.1, search=(1e-3, 1.0))
+MU = Range(1e-4, 1.0, 0.1, symbol="μ", search=(1e-3, 1.0))
 """Penalty. Zero would leave what the data do not see undefined."""
-TAU = Range(0.0, 2.0, 1.0, search=(0.1, 2.0))
+TAU = Range(0.0, 2.0, 1.0, symbol="τ", search=(0.1, 2.0))
 """Step size of a gradient step. Operators have norm one: up to 2 is stable, with a penalty up to 2/(1 + μ)."""
 
 

@@ -15,7 +15,7 @@ class REDADMM(SplitSolver):
 
     reference = "Romano, Elad & Milanfar, SIAM J. Imaging Sci. 2017"
     priority = 50
-    params = {"sigma": SIGMA, "mu": MU, "lam": Range(0.0, 2.0, 0.5, search=(0.02, 2.0))}
+    params = {"sigma": SIGMA, "mu": MU, "lam": Range(0.0, 2.0, 0.5, symbol="λ", search=(0.02, 2.0))}
     needs = frozenset({"prox"})
 
     def step(

@@ -52,7 +52,7 @@ def random(height: int, width: int, acceleration: float, generator: torch.Genera
     rows = (torch.arange(height) - height // 2).float()[:, None] / (height / 2)
     columns = (torch.arange(width) - width // 2).float()[None, :] / (width / 2)
     radius = torch.sqrt(rows**2 + columns**2)
-    # The largest of weight/uniform are a weighted sample without replacement (exponential races).
+    # The smallest of −log(uniform)/weight are a weighted sample without replacement (exponential races).
     weight = (1 - radius / radius.max().clamp_min(1e-9)).clamp_min(0.02) ** 3
     race = -torch.log(torch.rand(height, width, generator=generator).clamp_min(1e-12)) / weight
     race[radius < 1 / 6] = -1

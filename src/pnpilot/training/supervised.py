@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import os
 import time
 from collections.abc import Callable
 from typing import Any, Generic, Protocol, TypeVar
@@ -65,7 +64,7 @@ class Supervised(Generic[Network]):
         found.backward()
         nn.utils.clip_grad_norm_(self.network.parameters(), self.args.clip)
         self.optimizer.step()
-        follow(self.average, self.network, min(self.args.ema, (1 + done) / (10 + done)))
+        keep_average(self.average, self.network, min(self.args.ema, (1 + done) / (10 + done)))
         self._latest = found.detach()
         self._images += self.args.batch
 
@@ -82,19 +81,12 @@ class Supervised(Generic[Network]):
 
 
 @torch.no_grad()
-def follow(average: nn.Module, network: nn.Module, rate: float) -> None:
+def keep_average(average: nn.Module, network: nn.Module, memory: float) -> None:
     """Move the average towards the network."""
     # Buffers too: normalisation is useless without its statistics.
     pairs = list(zip(average.state_dict().values(), network.state_dict().values(), strict=True))
     numbers = [pair for pair in pairs if pair[0].is_floating_point()]
-    torch._foreach_lerp_([mine for mine, _ in numbers], [its for _, its in numbers], 1 - rate)
+    torch._foreach_lerp_([mine for mine, _ in numbers], [its for _, its in numbers], 1 - memory)
     for mine, its in pairs:
         if not mine.is_floating_point():  # a counter has no average
             mine.copy_(its)
-
-
-def gpu_share(device: torch.device) -> dict[str, float]:
-    """This run's share of the GPU, where runs were trained side by side: without it, minutes say little."""
-    percent = os.environ.get("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "")
-    known = device.type == "cuda" and percent.replace(".", "", 1).isdigit()
-    return {"gpu_share_percent": float(percent)} if known else {}

@@ -17,8 +17,8 @@ from torch.nn import functional as F
 
 from ..benchmark.denoising import complexity, mean_psnr
 from ..denoisers import DENOISERS, Denoiser
-from ..denoisers.base import half_precision
-from ..devices import device_name
+from ..denoisers.base import bf16_on_gpu
+from ..devices import device_name, gpu_share
 from ..errors import BadInput
 from ..io.files import writable_folder
 from ..io.images import image_paths
@@ -28,7 +28,7 @@ from .arguments import DenoiserArgs
 from .options import command_of
 from .patches import PatchSource, corners, read_split
 from .session import SAVE_EVERY, session
-from .supervised import Supervised, gpu_share
+from .supervised import Supervised
 
 
 def train_denoiser(
@@ -83,7 +83,7 @@ def _loss(denoiser: Denoiser, patches: PatchSource, generator: torch.Generator, 
     sigma = torch.rand(args.batch, device=clean.device, generator=generator) * args.largest_sigma / 255
     noise = torch.randn(clean.shape, device=clean.device, generator=generator)
     noisy = clean + sigma[:, None, None, None] * noise
-    with half_precision(clean.device):
+    with bf16_on_gpu(clean.device):
         estimate = denoiser(noisy, sigma)
     return F.l1_loss(estimate.float(), clean)
 

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from ..denoisers import build_denoiser
-from ..devices import device_name
+from ..devices import device_name, gpu_share
 from ..io.files import writable_folder
 from ..policies.learned import policy_name
 from ..tasks import build_task
@@ -94,6 +94,7 @@ def _card(args: PolicyArgs, learner: Learner, run: Session) -> dict[str, Any]:
         "command": command_of("pnpilot train policy", replace(args, solver=solver), ALWAYS_TOLD),
         "arguments": {**asdict(args), "data": Path(args.data).name},
         "device": device_name(learner.device),
+        **gpu_share(learner.device),
         "minutes": round(run.spent / 60, 2),
         "episodes": run.steps,
         "torch": torch.__version__,

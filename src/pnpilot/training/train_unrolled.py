@@ -11,8 +11,8 @@ from torch import Tensor
 
 from ..baselines import BASELINES
 from ..baselines._unrolled import Unrolled
-from ..denoisers.base import half_precision
-from ..devices import device_name
+from ..denoisers.base import bf16_on_gpu
+from ..devices import device_name, gpu_share
 from ..io.files import writable_folder
 from ..weights import save_weights
 from .arguments import UnrolledArgs
@@ -21,7 +21,7 @@ from .mri_exam import Exam, Simulator
 from .options import command_of
 from .patches import PatchSource, read_split
 from .session import SAVE_EVERY, Session, session
-from .supervised import Supervised, gpu_share
+from .supervised import Supervised
 
 
 def train_unrolled(
@@ -49,7 +49,7 @@ def train_unrolled(
     def loss() -> Tensor:
         truth = augmented(patches.sample(batch, generator), generator)
         problem = simulator.measure(truth, generator)
-        with half_precision(device, network.bf16):
+        with bf16_on_gpu(device, network.bf16):
             return network.loss(problem, truth)
 
     trainee = Supervised(network, args, generator, loss, lambda average: in_words(exam.take(average)))

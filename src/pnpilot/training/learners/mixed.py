@@ -108,8 +108,8 @@ class Mixed(Learner):
     def move(self, moments: Moments, state: Any, knobs: Tensor) -> tuple[Any, Tensor]:
         """The state after a decision with these knobs, and its reward."""
         problem, policy = moments.problem, self.policy
-        settings = policy.network.scaled(limited(knobs, self.args.knob_bound))
-        action = Action(settings, stop=~problem.all_active())
+        params = policy.network.scaled(limited(knobs, self.args.knob_bound))
+        action = Action(params, stop=~problem.all_active())
         after = transition(policy.solver, prior(self.denoiser, problem.units), problem, state, action)
         before_image, image = (image_of(problem, policy.solver, one) for one in (state, after))
         return after, reward(before_image, image, moments.truth, self.args.penalty)
