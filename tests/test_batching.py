@@ -101,6 +101,39 @@ def test_a_join_that_would_measure_something_else_is_refused() -> None:
         joined(operators, truth, clean)
 
 
+class OwnGain(Inpainting):
+    """Every image has a gain of its own, in a tensor that is no buffer."""
+
+    gain: torch.Tensor
+
+    def A(self, x: torch.Tensor, **_: object) -> torch.Tensor:
+        return self.gain * super().A(x)
+
+    def A_adjoint(self, y: torch.Tensor, **_: object) -> torch.Tensor:
+        return super().A_adjoint(self.gain * y)
+
+
+def test_a_batch_whose_parts_would_be_another_operator_is_refused(smoother: Denoiser) -> None:
+    physics = OwnGain((1, 16, 16), mask=torch.ones(1, 1, 16, 16), noise_model=GaussianNoise(0.01))
+    physics.gain = torch.tensor([1.0, 2.0, 3.0])[:, None, None, None]
+    y = physics.A(phantom(16, 16, 3))
+    with pytest.raises(Incompatible, match="parts of this batch would get another OwnGain"):
+        open_problem(y, physics)
+    physics.gain = physics.gain[1:2]
+    assert len(open_problem(y[1:2], physics)) == 1
+
+
+def test_tensors_that_are_no_buffers_are_compared_too() -> None:
+    operators = [OwnGain((1, 16, 16), mask=torch.ones(1, 1, 16, 16), noise_model=GaussianNoise(0.1)) for _ in range(2)]
+    truth = phantom(16, 16, 2)
+    for gain, operator in enumerate(operators):
+        operator.noise_model.level = torch.tensor(float(gain))
+        operator.gain = torch.ones(1)
+    clean = [one.A(image) for one, image in zip(operators, truth.split(1), strict=True)]
+    with pytest.raises(Incompatible, match="noise model's level differs"):
+        joined(operators, truth, clean)
+
+
 @settings(max_examples=12, deadline=None, derandomize=True)
 @given(
     height=st.integers(17, 40),

@@ -106,12 +106,17 @@ def test_a_shape_is_refused_before_a_network_is_built(
         ({"denoiser": ""}, "its denoiser is no name"),
         ({"denoiser_sha256": 5}, "its denoiser_sha256 is no text"),
         ({"shape": [30, 5]}, "its shape must have"),
-        ({"shape": {**SHAPE, "channels": 7}}, "its channels are not those of its observation"),
+        ({"real_only": "yes"}, "its real_only is neither true nor false"),
     ],
 )
 def test_a_card_names_its_parts(changes: dict[str, Any], reason: str, folder: Path) -> None:
     with pytest.raises(BadWeights, match=f"does not describe a policy: {reason}"):
         load_with(changed(folder, **changes), folder)
+
+
+def test_channels_that_the_weights_do_not_have_are_refused(folder: Path) -> None:
+    with pytest.raises(BadWeights, match=r"does not fit Actor: its .* is of shape"):
+        load_with(reshaped(folder, channels=7), folder)
 
 
 @pytest.mark.parametrize("name", shipped_weights("learned-*"))

@@ -112,6 +112,39 @@ def test_a_policy_is_not_used_on_an_operator_it_does_not_know(own: str, other: s
     assert (last.trace[0]["policy"], len(last.warnings)) == ("schedule", 1)
 
 
+@pytest.fixture(scope="module")
+def turned() -> tuple[Tensor, Any]:
+    """Three slices of k-space: a real image, the same with a phase, and another real one."""
+    task = build_task("csmri")
+    truth = phantom(48, 48, 3)
+    y, physics = task.simulate(truth, task.named("x2 sigma=5"))
+    angle = torch.linspace(0, 2, 48).expand(48, 48) + 0.5
+    image = truth[1] * torch.polar(torch.ones_like(angle), angle)
+    y[1:2] = physics.noise(physics.A(torch.cat([image.real, image.imag])[None]))[:1] * (physics.mask[:1] != 0)
+    return y, physics
+
+
+def test_a_policy_trained_on_real_images_leaves_others_to_the_schedule(turned: tuple[Tensor, Any]) -> None:
+    y, physics = turned
+    model = PnPilot.from_pretrained("csmri")
+    with pytest.warns(UserWarning, match=r"trained on real images, .*: 'schedule' .* is used instead$"):
+        alone = model(y[1:2], physics)
+    assert torch.equal(alone, PnPilot()(y[1:2], physics))
+
+
+def test_real_images_keep_their_policy_beside_one_with_a_phase(turned: tuple[Tensor, Any]) -> None:
+    y, physics = turned
+    model = PnPilot.from_pretrained("csmri")
+    result = model.reconstruct(y, physics)
+    assert [line.endswith("is used instead for image 1") for line in result.warnings] == [True]
+    assert [record["policy"] for record in result.trace] == ["learned", "schedule", "learned"]
+    assert result.trace[1]["fallback"] == "unknown to 'learned'"
+    for place in range(3):
+        alone = model.reconstruct(y[place : place + 1], physics)
+        assert alone.trace[0]["parameters"].keys() == result.trace[place]["parameters"].keys()
+        assert_close(result.image[place : place + 1], alone.image, 1e-3)
+
+
 def test_steps_tell_all_that_a_page_needs(smoother: Denoiser) -> None:
     task = build_task("csmri")
     y, physics = task.simulate(phantom(32, 32), task.settings[4])
@@ -176,6 +209,11 @@ def test_the_precision_of_a_model_may_change(precision: str) -> None:
     plain = psnr(task.extract(model(y, physics)), truth)
     other = psnr(task.extract(getattr(model, precision)()(y, physics)), truth)
     assert (plain - other).abs().max() < 0.02
+
+
+def test_weights_for_a_denoiser_that_has_its_own_are_refused(smoother: Denoiser) -> None:
+    with pytest.raises(BadInput, match="weights are for a denoiser given by its name"):
+        PnPilot(smoother, weights="runs/compact")
 
 
 @pytest.mark.parametrize("wrong", [{"weights": 3}, {"denoiser": None}, {"solver": 2}])

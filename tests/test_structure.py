@@ -97,6 +97,22 @@ def test_every_entry_has_a_one_line_summary(room: str) -> None:
         assert 10 < len(registry.summary(name)) < 130, name
 
 
+def test_a_thing_defined_again_takes_the_place_of_the_old_one() -> None:
+    """As when a cell of a notebook is run twice."""
+    registry: Registry[object] = Registry("thing", "pnpilot.solvers")
+    for _ in range(2):
+        again = registry.register("once")(type("Once", (), {}))
+    assert registry["once"] is again
+    assert registry.summary("once") == ""
+
+
+def test_a_room_that_cannot_be_imported_says_so_every_time() -> None:
+    registry: Registry[object] = Registry("thing", "pnpilot.nowhere")
+    for _ in range(2):
+        with pytest.raises(ModuleNotFoundError):
+            registry.names()
+
+
 def test_two_things_of_one_name_are_refused() -> None:
     registry: Registry[object] = Registry("thing", "pnpilot.solvers")
     registry.register("twice")(type("First", (), {}))

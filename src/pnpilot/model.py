@@ -23,6 +23,7 @@ from .reconstruct import check_fit, rollout
 from .safety import SAFE, Monitor, repaired
 from .solvers import Solver, build_solver
 from .step import Step
+from .types import named
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,7 +49,7 @@ class PnPilot(Reconstructor):
         self,
         denoiser: str | Denoiser | torch.nn.Module = "compact",
         solver: str = "auto",
-        policy: str | Policy = "schedule",
+        policy: str | Policy = SAFE,
         *,
         weights: str | Path | None = None,
         peak: float | None = None,
@@ -63,6 +64,8 @@ class PnPilot(Reconstructor):
             raise BadInput("the solver must be a name, and the policy a name or a Policy object")
         if not (weights is None or isinstance(weights, str | Path)):
             raise BadInput(f"weights must name a folder, got {weights!r}")
+        if weights is not None and not isinstance(denoiser, str):
+            raise BadInput("weights are for a denoiser given by its name; this one is given with its weights")
         if isinstance(denoiser, str):
             denoiser = build_denoiser(denoiser, weights=weights)
         self.denoiser = denoiser if isinstance(denoiser, Denoiser) else DeepinvDenoiser(denoiser)
@@ -71,7 +74,7 @@ class PnPilot(Reconstructor):
         self.solver = solver
         if isinstance(policy, Policy) and solver not in ("auto", policy.solver.name):
             raise Incompatible(f"the policy was made for the solver {policy.solver.name!r}, not for {solver!r}")
-        if isinstance(policy, Learned) and (mismatch := policy.mismatch(self.denoiser)):
+        if isinstance(policy, Policy) and (mismatch := policy.mismatch(self.denoiser)):
             raise Incompatible(mismatch)
         self.network = policy.network if isinstance(policy, Policy) else None  # so that it moves with the model
         self._plan_for(frozenset({"prox", "grad", "linear"}))  # unknown names fail here, not at the first image
@@ -135,14 +138,15 @@ class PnPilot(Reconstructor):
         if isinstance(y, Tensor) and y.requires_grad:
             notes.append("the data require gradients, and reconstruction passes none on: use y.detach() to say so")
         solver, policy = self._plan_for(problem.offers)
-        if isinstance(policy, Learned) and not policy.knows(problem):
-            name = "policy" if self.policy is policy else f"policy {self.policy!r}"
-            solver = build_solver("auto", problem.offers)
+        known = policy.knows(problem)
+        if not bool(known.all()):
+            safe = build_solver("auto", problem.offers)
+            images = "" if not bool(known.any()) else f" for {named(~known)}"
             notes.append(
-                f"the {name} was trained for {' or '.join(policy.physics)}, not for {type(physics).__name__}: "
-                f"{SAFE!r} with the solver {solver.name!r} is used instead"
+                f"the policy {policy.refusal(problem)}: {SAFE!r} with the solver {safe.name!r} is used instead{images}"
             )
-            policy = build_policy(SAFE, solver)
+            if not images:
+                solver, policy = safe, build_policy(SAFE, safe)
         check_fit(problem, solver)
         return problem, solver, policy, notes
 

@@ -29,8 +29,9 @@ class Registry(Generic[T]):
         def enter(entry: type[T]) -> type[T]:
             if not entry.__module__.startswith(self._package):
                 self._discover()  # a user's own thing must not take the name of one of ours
-            if self._entries.setdefault(name, entry) is not entry:
+            if name in self._entries and not _again(self._entries[name], entry):
                 raise ValueError(f"two {self.kind}s are called {name!r}")
+            self._entries[name] = entry
             entry.name = name  # type: ignore[attr-defined]
             return entry
 
@@ -58,6 +59,11 @@ class Registry(Generic[T]):
         self._discover()
         return sorted(self._entries)
 
+    def entries(self) -> list[type[T]]:
+        """All registered classes, in the order in which they were registered."""
+        self._discover()
+        return list(self._entries.values())
+
     def summary(self, name: str) -> str:
         """The first line of the class's docstring."""
         return summary(self[name])
@@ -65,12 +71,16 @@ class Registry(Generic[T]):
     def _discover(self) -> None:
         if self._discovered:
             return
-        self._discovered = True
-        room = importlib.import_module(self._package)
-        for module in pkgutil.iter_modules(room.__path__):
-            if not module.name.startswith("_"):
-                self._import(f"{self._package}.{module.name}")
-        plugins.discover()
+        self._discovered = True  # what is imported here may look something up
+        try:
+            room = importlib.import_module(self._package)
+            for module in pkgutil.iter_modules(room.__path__):
+                if not module.name.startswith("_"):
+                    self._import(f"{self._package}.{module.name}")
+            plugins.discover()
+        except BaseException:
+            self._discovered = False
+            raise
 
     def _import(self, name: str) -> None:
         try:
@@ -79,6 +89,11 @@ class Registry(Generic[T]):
             raise PnPilotError(f"cannot import {name}: {type(error).__name__}: {error}") from error
 
 
+def _again(old: type, new: type) -> bool:
+    """Whether a class is the same one defined again, as when a cell of a notebook is run twice."""
+    return (old.__module__, old.__qualname__) == (new.__module__, new.__qualname__)
+
+
 def summary(entry: type) -> str:
     """The first line of a class's docstring."""
-    return (entry.__doc__ or "").strip().splitlines()[0]
+    return next(iter((entry.__doc__ or "").strip().splitlines()), "")

@@ -10,8 +10,10 @@ from .policies import Policy, build_policy
 from .prior import bounded
 from .problems import Problem
 from .reconstruct import rollout
-from .solvers import Solver
+from .solvers import Solver, build_solver
 from .step import Step
+from .trace import Trace
+from .types import named
 
 SAFE = "schedule"
 """The policy that takes over."""
@@ -54,15 +56,46 @@ class Monitor:
         self.least = torch.fmin(self.least, self.distance)
 
 
-def repaired(last: Step, monitor: Monitor, denoiser: Denoiser) -> tuple[Tensor, list[str]]:
-    """The last images in internal units, those far off replaced and marked in the trace; and warnings for the user."""
+def repaired(
+    last: Step, monitor: Monitor, denoiser: Denoiser, places: Tensor | None = None
+) -> tuple[Tensor, list[str]]:
+    """The last images in internal units, those far off replaced and marked in the trace; and warnings for the user.
+
+    Images that the policy does not know are replaced, too. `places` are those of the images in the user's batch.
+    """
     problem, policy, trace = monitor.problem, monitor.policy, last.history
+    places = torch.arange(len(problem)) if places is None else places
     image = bounded(policy.solver.output(last.state), problem.units)
-    if not bool(monitor.far.any()):
+    known = policy.knows(problem)
+    if not bool((monitor.far | ~known).any()):
         return image, []
-    far, distance = monitor.far.nonzero().flatten(), monitor.distance
-    image, messages = image.to(torch.promote_types(image.dtype, monitor.start.dtype), copy=True), []
-    if policy.name != SAFE and problem.units.sigma_n is not None:
+    image = image.to(torch.promote_types(image.dtype, monitor.start.dtype), copy=True)
+    messages = _untrained(image, ~known, monitor, trace, denoiser, places)
+    return image, messages + _far_off(image, monitor.far & known, monitor, trace, denoiser, places)
+
+
+def _untrained(
+    image: Tensor, unknown: Tensor, monitor: Monitor, trace: Trace, denoiser: Denoiser, places: Tensor
+) -> list[str]:
+    """Replace images that the policy does not know by what the schedule makes of them, as if they were alone."""
+    index = unknown.nonzero().flatten()
+    if not len(index):
+        return []
+    part = monitor.problem.select(index)
+    step, again = _by_schedule(part, build_solver("auto", part.offers), denoiser)
+    found, messages = repaired(step, again, denoiser, places[index.cpu()])
+    image[index] = found.to(image.dtype)
+    trace.replace(index.tolist(), step.trace, f"unknown to {monitor.policy.name!r}")
+    return messages
+
+
+def _far_off(
+    image: Tensor, far_off: Tensor, monitor: Monitor, trace: Trace, denoiser: Denoiser, places: Tensor
+) -> list[str]:
+    """Replace images that are far off by the schedule's where those are nearer to the data, and else by their start."""
+    problem, policy, distance = monitor.problem, monitor.policy, monitor.distance
+    far, messages = far_off.nonzero().flatten(), []
+    if len(far) and policy.name != SAFE and problem.units.sigma_n is not None:
         step, again = _by_schedule(problem.select(far), policy.solver, denoiser)
         better = ~again.far & (again.distance < distance[far])
         if bool(better.any()):
@@ -72,20 +105,21 @@ def repaired(last: Step, monitor: Monitor, denoiser: Denoiser) -> tuple[Tensor, 
             trace.replace(saved.tolist(), records, f"diverged under {policy.name!r}")
             was, now = distance[saved].max(), again.distance[better].max()
             messages.append(
-                f"{_names(saved)} diverged under the policy {policy.name!r}: {SAFE!r} took over, and is {now:.3g} "
-                f"instead of {was:.3g} times the noise from the data"
+                f"{named(places[saved.cpu()])} diverged under the policy {policy.name!r}: {SAFE!r} took over, and is "
+                f"{now:.3g} instead of {was:.3g} times the noise from the data"
             )
             far = far[~better]
     nearer = problem.fidelity(monitor.start)[far] < distance[far]
     if len(lost := far[nearer]):
         image[lost] = monitor.start[lost].to(image.dtype)
         trace.give_up(lost.tolist())
-        messages.append(f"{_names(lost)} diverged: its start is returned instead")
+        messages.append(f"{named(places[lost.cpu()])} diverged: its start is returned instead")
     if len(kept := far[~nearer]):
         messages.append(
-            f"{_names(kept)} ended {distance[kept].max():.3g} times the noise from the data, and nothing else is nearer"
+            f"{named(places[kept.cpu()])} ended {distance[kept].max():.3g} times the noise from the data, and "
+            "nothing else is nearer"
         )
-    return image, messages
+    return messages
 
 
 def _by_schedule(problem: Problem, solver: Solver, denoiser: Denoiser) -> tuple[Step, Monitor]:
@@ -94,7 +128,3 @@ def _by_schedule(problem: Problem, solver: Solver, denoiser: Denoiser) -> tuple[
     for step in rollout(problem, solver, denoiser, policy):
         monitor.look(step)
     return step, monitor
-
-
-def _names(index: Tensor) -> str:
-    return f"image {', '.join(map(str, index.tolist()))}"

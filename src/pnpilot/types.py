@@ -59,6 +59,13 @@ def one_each(given: Any, like: Tensor, what: str) -> Tensor:
     return values.expand(len(like))
 
 
+def named(places: Tensor) -> str:
+    """'image 1' or 'images 0, 2', for places in the batch, counted from zero, or flags (B,)."""
+    index = (places.nonzero().flatten() if places.dtype is torch.bool else places).tolist()
+    names = ", ".join(map(str, index[:8])) + (" …" if len(index) > 8 else "")
+    return f"image{'s' if len(index) > 1 else ''} {names}"
+
+
 def to_two_channels(image: Tensor) -> Tensor:
     """A complex or real image (B, 1, H, W) as deepinv's (B, 2, H, W)."""
     imaginary = image.imag if image.is_complex() else torch.zeros_like(image)

@@ -51,6 +51,17 @@ def selected(physics: Physics, index: Tensor, batch: int) -> Physics:
     return chosen
 
 
+def parted(physics: Physics, images: Tensor) -> bool:
+    """Whether parts of a batch of images (B, ...) get the operators that they have in it, as far as one look tells."""
+    if len(images) == 1:
+        return True
+    order = torch.arange(len(images), device=images.device).roll(1)
+    try:
+        return _agree(selected(physics, order, len(images)).A(images[order]), [physics.A(images)[order]])
+    except (RuntimeError, ValueError, IndexError):
+        return False
+
+
 def _per_image(name: str, buffer: Tensor, batch: int) -> bool:
     # Masks, maps and kernels have the batch before their own axes; of buffers with fewer axes, only noise levels do.
     levels = name.startswith("noise_model.") and buffer.ndim >= 1
@@ -97,10 +108,16 @@ def _difference(one: nn.Module, other: nn.Module) -> str | None:
         plain = isinstance(value, bool | int | float | str | tuple | list | torch.Size)
         if plain and not name.startswith("_") and value != vars(other).get(name):
             return name
+        if isinstance(value, Tensor) and not _same(value, vars(other).get(name)):
+            return name
     for name, child in one.named_children():
         if difference := _difference(child, getattr(other, name)):
             return f"{name} {difference}" if not isinstance(child, NoiseModel) else f"noise model's {difference}"
     return None
+
+
+def _same(one: Tensor, other: Any) -> bool:
+    return isinstance(other, Tensor) and one.shape == other.shape and torch.equal(one, other)
 
 
 def _agree(measured: Tensor, clean: Sequence[Tensor]) -> bool:

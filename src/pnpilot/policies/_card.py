@@ -23,6 +23,7 @@ def check_card(card: Mapping[str, Any]) -> None:
     require(trained_with is None or isinstance(trained_with, str), "its denoiser_sha256 is no text")
     physics = card.get("physics", [])
     require(isinstance(physics, list) and all(isinstance(name, str) for name in physics), "its physics are no names")
+    require(isinstance(card.get("real_only", True), bool), "its real_only is neither true nor false")
     check_shape(card.get("shape"))
 
 

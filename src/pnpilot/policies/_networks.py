@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from itertools import pairwise
 from typing import NamedTuple
@@ -123,7 +122,7 @@ class Actor(nn.Module):
             nn.init.zeros_(head.bias)
         nn.init.constant_(self.stop.bias, -1.0)
         shares = [(limits.default - limits.low) / (limits.high - limits.low) for limits in params.values()]
-        self.common.bias.data = torch.tensor([math.log(share / (1 - share)) for share in shares]).repeat(2)
+        self.common.bias.data = torch.logit(torch.tensor(shares), eps=0.01).repeat(2)  # a default may be an end
 
     def forward(self, planes: Tensor) -> Choice:
         """The choice for every image."""

@@ -45,6 +45,18 @@ class Policy(ABC):
         """The policy for the images at these positions. One that holds values per image must select them here."""
         return self
 
+    def knows(self, problem: Problem) -> Tensor:
+        """Which images (B,) it may be used on; others are left to a schedule."""
+        return problem.all_active()
+
+    def refusal(self, problem: Problem) -> str:  # noqa: ARG002
+        """Why it does not know some of these images: the end of a sentence."""
+        return "does not know them"
+
+    def mismatch(self, denoiser: Denoiser) -> str | None:  # noqa: ARG002
+        """Why it cannot be used with this denoiser, if there is a reason."""
+        return None
+
     def fit(self, problem: Problem, denoiser: Denoiser, truth: Tensor) -> None:  # noqa: B027 (nothing to learn by default)
         """Look at the truth. Only policies with `needs_truth` learn from it."""
 

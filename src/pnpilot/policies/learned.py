@@ -31,9 +31,10 @@ class Learned(Policy):
     """What it was trained for."""
     physics: tuple[str, ...] = ()
     """The operators it was trained for, by the names of their types; subclasses count too."""
+    real_only: bool = True
+    """Whether it was trained on real images alone."""
     denoiser: str = "compact"
     """The denoiser that it was trained with."""
-
     trained_with: str | None = None
     """The sha256 of that denoiser's weights."""
     sha256: str | None = None
@@ -68,8 +69,21 @@ class Learned(Policy):
         planes = self.observe(problem, self.solver, state, t / self.decisions)
         return planes.to(self.network.stop.weight.dtype)  # .half() may have changed it
 
-    def knows(self, problem: Problem) -> bool:
-        """Whether it was trained for problems of this kind; one that names no operators accepts all."""
+    def knows(self, problem: Problem) -> Tensor:
+        """Images like those it was trained on (B,): behind its operators, and without a phase if it never saw one."""
+        if not self._trained_for(problem):
+            return ~problem.all_active()
+        return problem.units.real.to(problem.y.device) if self.real_only else problem.all_active()
+
+    def refusal(self, problem: Problem) -> str:
+        """Another operator, or a phase."""
+        if self._trained_for(problem):
+            return "was trained on real images, and not on images with a phase or values below zero"
+        assert problem.made_from is not None
+        return f"was trained for {' or '.join(self.physics)}, not for {problem.made_from.__name__}"
+
+    def _trained_for(self, problem: Problem) -> bool:
+        """Whether its card names the operator; one that names none accepts all."""
         kinds = problem.made_from.__mro__ if problem.made_from else ()
         return not self.physics or not kinds or any(kind.__name__ in self.physics for kind in kinds)
 
@@ -121,9 +135,7 @@ class Learned(Policy):
             policy = cast(Learned, kind(build_solver(card["solver"]), **card["shape"]))
             policy.denoiser, policy.task = card["denoiser"], card["task"]
             policy.trained_with, policy.physics = card.get("denoiser_sha256"), tuple(card.get("physics", ()))
-            known = EXTRA_PLANES.get(card["shape"]["observation"])
-            fitting = known is None or policy.network.encoder.channels == len(policy.solver.images) + known
-            require(fitting, "its channels are not those of its observation")
+            policy.real_only = card.get("real_only", True)
         except PnPilotError as error:
             raise BadWeights(f"the card of {name!r} does not describe a policy: {error}") from error
         policy.sha256 = load_weights(policy.network, name, folder)["sha256"]

@@ -9,6 +9,7 @@ from deepinv.physics import Physics
 from torch import Tensor
 
 from ..errors import BadInput
+from ..types import named
 
 SIGNED = 0.1
 """An image with a larger share of its energy below zero does not count as non-negative."""
@@ -32,14 +33,14 @@ def checked_data(y: Tensor, what: str, channels: int | None = None) -> Tensor:
     broken = ~torch.isfinite(single).flatten(1)
     if bool(broken.any()):
         count = int(broken.sum())
-        raise BadInput(f"{what} holds {count} NaN or infinite values in {_which(broken.any(1))}; all must be finite")
+        raise BadInput(f"{what} holds {count} NaN or infinite values in {named(broken.any(1))}; all must be finite")
     size = single.abs().flatten(1).amax(1)
     if bool((size == 0).any()):
-        raise BadInput(f"{what} is all zeros in {_which(size == 0)}: there is nothing to reconstruct from")
+        raise BadInput(f"{what} is all zeros in {named(size == 0)}: there is nothing to reconstruct from")
     extreme = (size > LARGEST) | (size < SMALLEST)
     if bool(extreme.any()):
         raise BadInput(
-            f"{what} in {_which(extreme)} has a largest value of {size[extreme][0]:.3g}, beyond what single precision "
+            f"{what} in {named(extreme)} has a largest value of {size[extreme][0]:.3g}, beyond what single precision "
             f"can square: bring it to between {SMALLEST:g} and {LARGEST:g}"
         )
     return single
@@ -76,13 +77,6 @@ def looks_non_negative(image: Tensor, grain: Tensor) -> Tensor:
 def energy(values: Tensor) -> Tensor:
     """Sum of squared moduli per image (B,)."""
     return values.abs().square().flatten(1).sum(1)
-
-
-def _which(images: Tensor) -> str:
-    """'image 1' or 'images 0, 2', counted from zero."""
-    index = images.nonzero().flatten().tolist()
-    names = ", ".join(map(str, index[:8])) + (" …" if len(index) > 8 else "")
-    return f"image{'s' if len(index) > 1 else ''} {names}"
 
 
 def _describe(y: Any) -> str:

@@ -9,8 +9,8 @@ from deepinv.physics import DecomposablePhysics, Downsampling, LinearPhysics, Ph
 from deepinv.utils.mixins import MRIMixin
 from torch import Tensor
 
-from ..errors import BadInput, first_line, require
-from ..physics import selected
+from ..errors import BadInput, Incompatible, first_line, require
+from ..physics import parted, selected
 from ..types import per_sample, to_two_channels
 from ._data import checked_data, energy, looks_non_negative, noise_of
 from ._units import Hints, Units
@@ -141,6 +141,11 @@ def _check(physics: LinearPhysics, y: Tensor, adjoint: Tensor, start: Tensor) ->
     require(seen, "the operator sees nothing of these data: are there zero samples in the mask?")
     finite = bool(torch.isfinite(start).all())
     require(finite, f"the {name} has NaN or infinite entries: look at its mask or kernel")
+    if not parted(physics, _noise_like(adjoint)):
+        raise Incompatible(
+            f"parts of this batch would get another {name}: what differs between images must be a buffer with the "
+            "batch as its first axis, and nothing else may look like one. Give it one image at a time"
+        )
 
 
 def _start(physics: LinearPhysics, y: Tensor, gain: Tensor) -> Tensor:

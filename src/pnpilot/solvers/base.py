@@ -28,7 +28,7 @@ class Solver(ABC):
     """Base of all solvers; pure functions of the state they are handed."""
 
     name: str
-    reference: str
+    reference: str = ""
     """Who published it, and where."""
     params: dict[str, Range]
     """What policies set, by name."""

@@ -29,7 +29,8 @@ def new_policy(args: PolicyArgs, task: Task, denoiser: Denoiser) -> Learned:
         raise Incompatible(
             f"a policy learns through its denoiser, and {denoiser.name!r} has no gradient: choose another one"
         )
-    problems = _samples(task)
+    require(1 in task.channels, f"policies are trained on grey images, and the task {task.name!r} takes none")
+    problems = _samples(task, args.size)
     solver = build_solver(args.solver, problems[0].offers)
     check_fit(problems[0], solver)
     kind = POLICIES[args.method]
@@ -53,6 +54,11 @@ def shape_of(args: PolicyArgs, channels: int) -> dict[str, Any]:
 
 def _channels(args: PolicyArgs, solver: Solver, problems: list[Problem]) -> int:
     """The number of planes that the policy sees."""
+    for name, plane in zip(solver.images, solver.planes(solver.init(problems[0]), problems[0]), strict=False):
+        require(
+            plane.ndim == 4,
+            f"a policy looks at images, and the {name!r} of {solver.name!r} is none: name its images in `images`",
+        )
     observe = OBSERVATIONS[args.observation]
     counts = {observe(problem, solver, solver.init(problem), torch.zeros(1)).shape[1] for problem in problems}
     if len(counts) > 1:
@@ -63,8 +69,8 @@ def _channels(args: PolicyArgs, solver: Solver, problems: list[Problem]) -> int:
     return counts.pop()
 
 
-def _samples(task: Task) -> list[Problem]:
-    """A few small problems as they are drawn in training."""
-    image = torch.rand(1, 1, 32, 32, generator=torch.Generator().manual_seed(0))
+def _samples(task: Task, size: int) -> list[Problem]:
+    """A few problems as they are drawn in training."""
+    image = torch.rand(1, 1, size, size, generator=torch.Generator().manual_seed(0))
     draws = [task.draw(1, torch.Generator().manual_seed(seed)) for seed in range(8)]
     return [simulated(task, image, settings, seed) for seed, settings in enumerate(draws)]

@@ -41,7 +41,7 @@ class PolicyTrainee:
         self.exam_takes, self.rate = 0.0, 0.0
         self.replay = Replay(args.replay)
         self.episode: Episode | None = None
-        self.watched: dict[str, Tensor] = {}
+        self.learnt: dict[str, Tensor] = {}
         begun = session.steps
         seed = 1000 * args.seed + rank + 7919 * begun
         self.generator = torch.Generator(learner.device).manual_seed(seed)
@@ -67,15 +67,16 @@ class PolicyTrainee:
         self.replay.add(self.episode)
         self.rate = self.args.learner.rate * cosine(share, done, self.args.warmup)
         for _ in range(self.args.updates):
-            self.watched = self.learner.update(self.replay.sample(self.generator), self.rate)
+            self.learnt = self.learner.update(self.replay.sample(self.generator), self.rate)
 
     def report(self) -> str:
         """What the latest episode gained, and what the learner says."""
         assert self.episode is not None
         gain, decisions = _gain(self.episode), _mean(self.episode.alive.sum(0))
-        learnt = {name: value.item() for name, value in self.watched.items()}
+        learnt = {name: value.item() for name, value in self.learnt.items()}
         self._note({"rate": self.rate, "gain": gain, "decisions": decisions, **learnt})
-        return f"gain {gain:.2f} dB  decisions {decisions:.1f}  critic {learnt['critic_loss']:.3f}"
+        words = "  ".join(f"{name} {value:.3f}" for name, value in learnt.items())
+        return f"gain {gain:.2f} dB  decisions {decisions:.1f}  {words}"
 
     def examine(self) -> str:
         """PSNR and iterations per setting."""

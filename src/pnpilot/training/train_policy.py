@@ -87,6 +87,7 @@ def _card(args: PolicyArgs, learner: Learner, run: Session) -> dict[str, Any]:
         "method": args.method,
         "task": args.task,
         "physics": list(policy.physics),
+        "real_only": policy.real_only,
         "solver": solver,
         "denoiser": args.denoiser,
         "denoiser_sha256": learner.denoiser.sha256,
