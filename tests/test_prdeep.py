@@ -157,7 +157,7 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> Watched:
 
 def test_stages_and_strengths_follow_the_noise(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
     """√(2/J) of the amplitudes' noise as far as the range of the stage goes; strong noise ends after two stages."""
-    monkeypatch.setattr(prdeep, "EACH", 3)
+    monkeypatch.setattr(prdeep, "STEPS", 3)
     alphas = [9, 49, 51, 81]
     truth = phantom(16, 12, 4)
     y, physics = PhaseRetrieval().simulate(truth, [PhaseRetrieval.setting(alpha) for alpha in alphas])
@@ -204,7 +204,7 @@ def test_it_says_its_denoiser_and_stops_by_itself(watched: Watched, monkeypatch:
 
 
 def test_the_table_of_policies_tells_the_iterations_it_took(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(prdeep, "EACH", 3)
+    monkeypatch.setattr(prdeep, "STEPS", 3)
     bench = Bench(PhaseRetrieval(), "auto", freeze(watched))
     for alpha, iterations in ((27, 12), (81, 6)):
         setting = PhaseRetrieval.setting(alpha)

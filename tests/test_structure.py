@@ -10,11 +10,14 @@ from typing import Any
 import pytest
 
 import pnpilot
+from pnpilot.benchmark.tables import TABLES
 from pnpilot.registry import Registry
 from pnpilot.rooms import rooms
+from pnpilot.training.learners import LEARNERS
 
 ROOT = Path(pnpilot.__file__).parent
 ROOMS: dict[str, Registry[Any]] = rooms()
+ALL_ROOMS = {**ROOMS, "benchmark/tables": TABLES, "training/learners": LEARNERS}
 LOWER_FIRST = [
     {"errors", "plugins"},
     {"registry", "types", "io", "metrics", "devices"},
@@ -81,18 +84,23 @@ def test_deepinv_stays_at_the_border(path: Path) -> None:
     assert "deepinv" not in modules or own in DEEPINV_MAY_BE_IMPORTED_IN
 
 
-@pytest.mark.parametrize("room", ROOMS)
+@pytest.mark.parametrize("room", ALL_ROOMS)
 def test_every_file_of_a_room_registers_something(room: str) -> None:
-    registry = ROOMS[room]
+    registry = ALL_ROOMS[room]
     homes = {registry[name].__module__ for name in registry}
     for path in (ROOT / room).glob("*.py"):
         if not path.name.startswith("_") and path.name != "base.py":
-            assert importlib.import_module(f"pnpilot.{room}.{path.stem}").__name__ in homes, path
+            module = ".".join(("pnpilot", *Path(room).parts, path.stem))
+            assert importlib.import_module(module).__name__ in homes, path
 
 
-@pytest.mark.parametrize("room", ROOMS)
+def test_a_folder_with_a_contract_is_a_room() -> None:
+    assert {str(path.parent.relative_to(ROOT)) for path in ROOT.rglob("base.py")} == set(ALL_ROOMS)
+
+
+@pytest.mark.parametrize("room", ALL_ROOMS)
 def test_every_entry_has_a_one_line_summary(room: str) -> None:
-    registry = ROOMS[room]
+    registry = ALL_ROOMS[room]
     for name in registry:
         assert 10 < len(registry.summary(name)) < 130, name
 

@@ -28,7 +28,7 @@ from pnpilot.tasks.csmri import CSMRI
 from pnpilot.tasks.phase import PhaseRetrieval
 from pnpilot.training import search_constants as searching
 from pnpilot.training.arguments import SearchArgs, UnrolledArgs
-from pnpilot.training.mri_exam import Exam, Simulator
+from pnpilot.training.mri_exam import MRIExam, Simulator
 from pnpilot.training.search_constants import search_constants
 from pnpilot.training.train_unrolled import train_unrolled
 from tests.conftest import block_pictures, phantom
@@ -347,11 +347,11 @@ def test_the_exam_is_the_same_every_time_and_takes_images_that_are_large_enough(
         def forward(self, problem: MaskedFourier) -> Tensor:
             return problem.x0().real
 
-    first, again = (Exam([*pictures, pictures[0][:20]], simulator).take(Truthful()) for _ in range(2))  # type: ignore[arg-type]
+    first, again = (MRIExam([*pictures, pictures[0][:20]], simulator).take(Truthful()) for _ in range(2))  # type: ignore[arg-type]
     assert first == again
     assert list(first) == LABELS
     assert first["x2 sigma=5"] > first["x8 sigma=5"]
-    assert len(Exam(pictures, simulator).truth) == 4  # plain and altered
+    assert len(MRIExam(pictures, simulator).truth) == 4  # plain and altered
 
 
 # Training.

@@ -45,7 +45,7 @@ def run_demo(out: Path, device: torch.device, seed: int = 0) -> dict[str, Any]:
                 status.update(f"reconstructing {label}: {name}")
                 start = time.perf_counter()
                 if name in models:
-                    images[name], trace = _watched(models[name], y, physics, truth)
+                    images[name], trace = _followed(models[name], y, physics, truth)
                     traces.setdefault(label, {})[name] = trace
                     iterations = trace["iterations"]
                 else:
@@ -73,7 +73,7 @@ def _model(policy: str, device: torch.device) -> PnPilot:
     return PnPilot(solver="admm", policy=policy, device=device)
 
 
-def _watched(model: PnPilot, y: Tensor, physics: Any, truth: Tensor) -> tuple[Tensor, dict[str, Any]]:
+def _followed(model: PnPilot, y: Tensor, physics: Any, truth: Tensor) -> tuple[Tensor, dict[str, Any]]:
     """The image, and its trace with the PSNR after every decision."""
     task, curve = CSMRI(), []
     for step in model.steps(y, physics):

@@ -26,7 +26,7 @@ NOISY, NOISY_STAGES = 50.0, 2
 """Images with a noise level α of NOISY or more end after this many stages."""
 WEIGHT = 0.1
 """Weight of the regularisation, for data in units of their noise and images with values of 0-255."""
-EACH, TOLERANCE = 200, 1e-7
+STEPS, TOLERANCE = 200, 1e-7
 """Most iterations of a stage, and the residual that ends it earlier."""
 
 
@@ -35,7 +35,7 @@ class PrDeep(PhaseBaseline):
     """prDeep: regularisation by denoising, four stages of FASTA; here with our denoiser."""
 
     reference = "Metzler, Schniter, Veeraraghavan & Baraniuk, ICML 2018"
-    iterations = EACH * len(STAGES)
+    iterations = STEPS * len(STAGES)
 
     @cached_property
     def denoiser(self) -> Denoiser:
@@ -67,7 +67,7 @@ class PrDeep(PhaseBaseline):
                 part = problem.select(index)
                 assert isinstance(part, AmplitudeProblem)
                 objective = self._objective(part, *levels)
-                found = fasta(objective, x[index], EACH, TOLERANCE)
+                found = fasta(objective, x[index], STEPS, TOLERANCE)
                 x[index], taken[index] = found.x, taken[index] + found.iterations
         return x.real, taken
 

@@ -86,7 +86,7 @@ def list_registered(
     registries: dict[str, Any] = {**rooms(), "oracles": ORACLES}
     if kind not in (None, *registries):
         raise UnknownName(f"unknown kind {kind!r}; known: {', '.join(registries)}")
-    cited = kind in ("solvers", "baselines")
+    cited = kind is not None and any(hasattr(registries[kind][name], "reference") for name in registries[kind])
     columns = ("kind", "name", "what it is") if kind is None else ("name", "what it is", *["reference"] * cited)
     table = Table(*columns, box=None, header_style="bold", show_edge=False)
     for room, registry in registries.items():
@@ -97,7 +97,7 @@ def list_registered(
             if kind is None:
                 row = [room if index == 0 else "", *row]
             elif cited:
-                obstacle = registry[name].obstacle() if room == "baselines" else None
+                obstacle = getattr(registry[name], "obstacle", lambda: None)()
                 row = [*row, registry[name].reference + (f" ({obstacle})" if obstacle else "")]
             table.add_row(*row)
         table.add_section()

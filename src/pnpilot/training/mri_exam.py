@@ -38,7 +38,7 @@ class Simulator:
         return MaskedFourier(y, units, mask)
 
 
-class Exam:
+class MRIExam:
     """Held-out images, as they are and altered, in every setting."""
 
     def __init__(self, images: Sequence[np.ndarray], simulator: Simulator) -> None:

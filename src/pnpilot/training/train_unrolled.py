@@ -17,7 +17,7 @@ from ..io.files import writable_folder
 from ..weights import save_weights
 from .arguments import UnrolledArgs
 from .augment import augmented
-from .mri_exam import Exam, Simulator
+from .mri_exam import MRIExam, Simulator
 from .options import command_of
 from .patches import PatchSource, read_split
 from .session import SAVE_EVERY, Session, session
@@ -41,7 +41,7 @@ def train_unrolled(
     patches = PatchSource(training, args.size, device)
     generator = torch.Generator(device).manual_seed(args.seed)
     simulator = Simulator(args.size, device)
-    exam = Exam(validation, simulator)
+    exam = MRIExam(validation, simulator)
 
     torch.manual_seed(args.seed)
     network = kind.network_class().to(device)
@@ -52,18 +52,18 @@ def train_unrolled(
         with bf16_on_gpu(device, network.bf16):
             return network.loss(problem, truth)
 
-    trainee = Supervised(network, args, generator, loss, lambda average: in_words(exam.take(average)))
+    trainee = Supervised(network, args, generator, loss, lambda average: _in_words(exam.take(average)))
     with session(f"train {args.name}", out, trainee.parts, asdict(args), device=device, save_every=save_every) as run:
         run.run(trainee)
         card = {**_card(args, run, device), "command": command, "images": len(training)}
         card["parameters_millions"] = round(sum(p.numel() for p in network.parameters()) / 1e6, 3)
         card["held_out"] = exam.take(trainee.average)
         path = save_weights(trainee.average, args.name, out, card)
-        run.line.say(f"{run.steps} steps: held out {in_words(card['held_out'])}; weights in {path}")
+        run.line.say(f"{run.steps} steps: held out {_in_words(card['held_out'])}; weights in {path}")
     return card
 
 
-def in_words(scores: dict[str, float]) -> str:
+def _in_words(scores: dict[str, float]) -> str:
     """Scores in a line."""
     return "  ".join(f"{label} {score:.2f}" for label, score in scores.items())
 

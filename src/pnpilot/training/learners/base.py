@@ -148,9 +148,9 @@ def limited(knobs: Tensor, bound: float) -> Tensor:
     """The knobs, with their gradient held to `bound` dB per unit for each image: none may dominate the batch."""
 
     def hold(gradient: Tensor) -> Tensor:
-        each = len(gradient) * gradient.nan_to_num(0.0, 0.0, 0.0)
-        size = each.flatten(1).norm(dim=1).clamp_min(1e-12)
-        return per_sample((bound / size).clamp(max=1.0), each) * each / len(gradient)
+        slope = len(gradient) * gradient.nan_to_num(0.0, 0.0, 0.0)  # of each image's own loss, not of the mean
+        size = slope.flatten(1).norm(dim=1).clamp_min(1e-12)
+        return per_sample((bound / size).clamp(max=1.0), slope) * slope / len(gradient)
 
     if knobs.requires_grad:
         knobs.register_hook(hold)
