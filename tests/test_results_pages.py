@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -41,13 +42,34 @@ def test_other_tables_say_that_they_were_typed(path: Path) -> None:
     assert pages.typed_tables(path.read_text()) == []
 
 
+@pytest.mark.parametrize("path", sorted(DOCS.glob("*.md")), ids=lambda path: path.name)
+def test_tables_of_scores_elsewhere_say_so_too(path: Path) -> None:
+    scores = re.compile(r"^\|.*\b\d\d\.\d\d \(\d+\)", re.MULTILINE)  # PSNR and iterations
+    sections = re.split(r"^(?=#+ )", path.read_text(), flags=re.MULTILINE)
+    assert [part.splitlines()[0] for part in sections if scores.search(part) and "typed" not in part.lower()] == []
+
+
+def test_the_readme_shows_rows_of_these_pages() -> None:
+    """Some methods and settings of a row of ours, unchanged."""
+
+    def rows(text: str) -> list[list[str]]:
+        lines = [line for line in text.splitlines() if line.startswith("|")]
+        return [found for line in lines if len(found := re.findall(r"\d+\.\d\d\b", line)) > 2]
+
+    known = [iter_row for page in PAGES for iter_row in rows(page.read_text())]
+    shown = rows((DOCS.parent / "README.md").read_text())
+    assert len(shown) > 6
+    for row_shown in shown:
+        assert any(set(row_shown) <= set(whole) for whole in known), row_shown
+
+
 @pytest.mark.parametrize("path", DATA, ids=lambda path: path.name)
 def test_kept_results_are_small_used_and_name_no_folder(path: Path) -> None:
     content = json.loads(path.read_text())
     assert path.stat().st_size < 100_000
     assert "images" not in content
-    assert content["command"].startswith("pnpilot ")
-    assert "/" not in content["command"]
+    assert content["command"].startswith(("pnpilot ", "python examples/"))
+    assert " /" not in content["command"]
     assert any(f"<!-- table: {path.name} " in page.read_text() for page in PAGES)
 
 

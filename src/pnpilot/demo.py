@@ -24,7 +24,7 @@ from .tasks.csmri import CSMRI
 BASELINES = ("zero-filled", "tv")
 POLICIES = ("fixed", "schedule", "learned")
 SETTINGS = ("x2 sigma=15", "x8 sigma=5")
-"""Strong noise, and few samples; `docs/demo.md` has the other settings, and says why these two."""
+"""Strong noise, and few samples; `docs/results/demo.md` has the other settings, and says why these two."""
 CROP = slice(66, 130), slice(12, 76)
 """The part that the picture enlarges: folds of the cortex and a ventricle."""
 

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from ..denoisers import Denoiser
+from ..errors import require
 from ..metrics import psnr
 from ..policies import Policy
 from ..reconstruct import rollout
@@ -38,6 +39,8 @@ def measure_strength(
 ) -> Strength:
     """Try constant strengths with the solver's other parameters at their defaults; then run the policy."""
     problem, solver = simulated(task, truth, setting, seed), policy.solver
+    first = next(iter(solver.params))
+    require(first == "sigma", f"strengths are those of a sigma; the first parameter of {solver.name!r} is {first!r}")
     others = [parameter.default for name, parameter in list(solver.params.items())[:2] if name != "sigma"]
     surface = Surface(problem, solver, denoiser, truth, batch=batch)
 
