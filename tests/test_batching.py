@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from deepinv.physics import GaussianNoise, Inpainting
+from deepinv.physics import GaussianNoise, Inpainting, LinearPhysics
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -121,6 +121,28 @@ def test_a_batch_whose_parts_would_be_another_operator_is_refused(smoother: Deno
         open_problem(y, physics)
     physics.gain = physics.gain[1:2]
     assert len(open_problem(y[1:2], physics)) == 1
+
+
+def test_a_buffer_that_all_images_share_is_not_cut() -> None:
+    """As many weightings as images, by chance."""
+
+    class Weighted(LinearPhysics):
+        """One image behind several weightings."""
+
+        def __init__(self, weights: torch.Tensor) -> None:
+            super().__init__(noise_model=GaussianNoise(0.01))
+            self.register_buffer("weights", weights)
+
+        def A(self, x: torch.Tensor, **_: object) -> torch.Tensor:
+            return self.weights[:, 0] * x
+
+        def A_adjoint(self, y: torch.Tensor, **_: object) -> torch.Tensor:
+            return (self.weights[:, 0] * y).sum(1, keepdim=True)
+
+    physics, truth = Weighted(torch.rand(4, 1, 16, 16)), phantom(16, 16, 4)
+    problem = open_problem(physics.A(truth), physics, Hints(peak=1.0))
+    index = torch.tensor([2, 1])
+    assert_close(problem.select(index).A(truth[index]), problem.A(truth)[index])
 
 
 def test_tensors_that_are_no_buffers_are_compared_too() -> None:

@@ -119,6 +119,14 @@ def test_channels_that_the_weights_do_not_have_are_refused(folder: Path) -> None
         load_with(reshaped(folder, channels=7), folder)
 
 
+def test_weights_that_are_not_finite_are_not_written(tmp_path: Path) -> None:
+    layer = nn.Linear(2, 2)
+    layer.weight.data[0, 0] = 1e30  # more than fp16 holds
+    with pytest.raises(BadWeights, match="'weight' of 'net' is not finite: training diverged"):
+        save_weights(layer, "net", tmp_path, {})
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("name", shipped_weights("learned-*"))
 def test_shipped_policies_keep_well_within_the_limits(name: str) -> None:
     shape = read_card(name)["shape"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -209,6 +210,42 @@ def test_the_precision_of_a_model_may_change(precision: str) -> None:
     plain = psnr(task.extract(model(y, physics)), truth)
     other = psnr(task.extract(getattr(model, precision)()(y, physics)), truth)
     assert (plain - other).abs().max() < 0.02
+
+
+@pytest.mark.parametrize("wrong", [0, "no", torch.tensor(False)])
+def test_what_is_said_of_the_images_is_taken_as_it_is_meant(wrong: Any, smoother: Denoiser) -> None:
+    with pytest.raises(BadInput, match="real must be True or False"):
+        PnPilot(smoother, real=wrong)
+    y, physics = build_task("deblur").simulate(phantom(32, 32, 1), build_task("deblur").settings[0])
+    assert not open_problem(y, physics, Hints(real=np.False_)).units.real.any()  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("peak", [1e-20, 1e10])
+@pytest.mark.parametrize("name", TASKS)
+def test_a_peak_in_other_units_is_refused(name: str, peak: float, smoother: Denoiser) -> None:
+    y, physics = build_task(name).simulate(phantom(32, 32, 2), build_task(name).settings[0])
+    with pytest.raises(BadInput, match="is it in the units of the data"):
+        PnPilot(smoother, peak=peak)(y, physics)
+
+
+def test_complex_data_of_a_real_operator_are_an_image_with_a_phase_or_refused(smoother: Denoiser) -> None:
+    for name in ("inpainting", "deblur"):
+        task = build_task(name)
+        y, physics = task.simulate(phantom(32, 32, 1), task.settings[0])
+        turned = y * torch.polar(torch.ones(1), torch.ones(1))
+        if name == "deblur":
+            with pytest.raises(BadInput, match="do not fit the BlurFFT"):
+                PnPilot(smoother)(turned, physics)
+        else:
+            assert PnPilot(smoother)(turned, physics).is_complex()
+
+
+def test_settings_and_images_must_be_as_many() -> None:
+    task = build_task("deblur")
+    with pytest.raises(BadInput, match="2 settings for 3 images"):
+        task.simulate(phantom(32, 32, 3), [task.settings[0]] * 2)
+    with pytest.raises(BadInput, match="0 images"):
+        task.simulate(torch.zeros(0, 1, 32, 32), task.settings[0])
 
 
 def test_weights_for_a_denoiser_that_has_its_own_are_refused(smoother: Denoiser) -> None:

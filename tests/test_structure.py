@@ -13,6 +13,7 @@ import pnpilot
 from pnpilot.benchmark.tables import TABLES
 from pnpilot.registry import Registry
 from pnpilot.rooms import rooms
+from pnpilot.solvers import Solver
 from pnpilot.training.learners import LEARNERS
 
 ROOT = Path(pnpilot.__file__).parent
@@ -119,6 +120,14 @@ def test_a_room_that_cannot_be_imported_says_so_every_time() -> None:
     for _ in range(2):
         with pytest.raises(ModuleNotFoundError):
             registry.names()
+
+
+def test_what_cannot_be_built_is_refused_when_it_is_registered() -> None:
+    registry: Registry[Any] = Registry("solver", "pnpilot.solvers")
+    with pytest.raises(TypeError, match="the solver 'half' does not define init, step"):
+        registry.register("half")(type("Half", (Solver,), {}))
+    with pytest.raises(TypeError, match="a solver is a class, and 'made' is a function"):
+        registry.register("made")(lambda: None)  # type: ignore[arg-type]
 
 
 def test_two_things_of_one_name_are_refused() -> None:

@@ -14,7 +14,7 @@ from .baselines import build_baseline
 from .benchmark.examples import Example
 from .benchmark.results import Results
 from .benchmark.scores import scored
-from .io.files import writable_folder, write_json
+from .io.files import writable_folder, writable_json, write_json
 from .io.scans import example_brain
 from .metrics import psnr
 from .model import PnPilot
@@ -32,6 +32,7 @@ CROP = slice(66, 130), slice(12, 76)
 def run_demo(out: Path, device: torch.device, seed: int = 0) -> dict[str, Any]:
     """Print the table, write two pictures and the JSON to `out`, and return what is in the JSON."""
     writable_folder(out)
+    writable_json(out / "demo.json")
     console = Console(markup=False)
     task, truth = CSMRI(), example_brain().to(device)
     results, examples = Results(None, seed), []

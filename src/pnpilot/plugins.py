@@ -53,7 +53,7 @@ def _load(name: str) -> None:
             _load_file(Path(name))
         else:
             importlib.import_module(name)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         _loaded.discard(name)
         raise BadInput(f"cannot load {name}: {type(error).__name__}: {error}") from error
 

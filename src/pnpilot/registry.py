@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import inspect
 import pkgutil
 from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar
@@ -27,6 +28,11 @@ class Registry(Generic[T]):
         """Enter the decorated class under `name`."""
 
         def enter(entry: type[T]) -> type[T]:
+            if not isinstance(entry, type):
+                raise TypeError(f"a {self.kind} is a class, and {name!r} is a {type(entry).__name__}")
+            if inspect.isabstract(entry):
+                missing = ", ".join(sorted(name for name in dir(entry) if _is_abstract(entry, name)))
+                raise TypeError(f"the {self.kind} {name!r} does not define {missing}")
             if not entry.__module__.startswith(self._package):
                 self._discover()  # a user's own thing must not take the name of one of ours
             if name in self._entries and not _again(self._entries[name], entry):
@@ -87,6 +93,10 @@ class Registry(Generic[T]):
             importlib.import_module(name)
         except Exception as error:
             raise PnPilotError(f"cannot import {name}: {type(error).__name__}: {error}") from error
+
+
+def _is_abstract(entry: type, name: str) -> bool:
+    return getattr(getattr(entry, name, None), "__isabstractmethod__", False)
 
 
 def _again(old: type, new: type) -> bool:

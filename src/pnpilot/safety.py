@@ -52,7 +52,8 @@ class Monitor:
         self.distance = self.problem.fidelity(image).where(finite, torch.inf)
         growing = (self.distance > GROWTH * self.least) & (self.distance > self.small)
         self.grew = self.grew | growing
-        self.far = ~(self.distance <= self.limit) | (self.grew & (self.distance > self.small))
+        near = torch.isfinite(self.distance) & (self.distance <= self.limit)
+        self.far = ~near | (self.grew & (self.distance > self.small))
         self.least = torch.fmin(self.least, self.distance)
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from ..errors import PnPilotError, UnknownName, first_line
+from ..errors import PnPilotError, UnknownName, first_line, require
 from ._shared import Device, chosen_device, stoppable, terminable
 from .bench import bench
 from .train import train
@@ -108,8 +108,10 @@ def _own_things_first(arguments: list[str]) -> list[str]:
     """Move `--with FILE` to the front: it may stand anywhere, but is an option of the program, not of a command."""
     first, rest, words = [], [], iter(arguments)
     for word in words:
-        if word == "--with" and (value := next(words, None)) is not None:
-            first += [word, value]
+        if word == "--with":
+            value = next(words, None)
+            require(value is not None, "--with needs a Python file or module")
+            first += [word, str(value)]
         elif word.startswith("--with="):
             first.append(word)
         else:

@@ -5,6 +5,7 @@ deepinv keeps the parameters of an operator in buffers (masks, kernels, noise le
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -51,15 +52,25 @@ def selected(physics: Physics, index: Tensor, batch: int) -> Physics:
     return chosen
 
 
-def parted(physics: Physics, images: Tensor) -> bool:
-    """Whether parts of a batch of images (B, ...) get the operators that they have in it, as far as one look tells."""
+def divided(physics: Physics, images: Tensor) -> bool:
+    """Whether the images of a batch (B, ...) have operators of their own, which `selected` finds.
+
+    Refuses a physics whose parts would be another operator: one that keeps what differs where no buffer shows it.
+    """
     if len(images) == 1:
         return True
     order = torch.arange(len(images), device=images.device).roll(1)
-    try:
-        return _agree(selected(physics, order, len(images)).A(images[order]), [physics.A(images)[order]])
-    except (RuntimeError, ValueError, IndexError):
-        return False
+    turned = physics.A(images)[order]
+    # A buffer that all images share may happen to have as many entries as there are images.
+    for own in (True, False):
+        part = selected(physics, order, len(images)) if own else physics
+        with contextlib.suppress(RuntimeError, ValueError, IndexError):
+            if _agree(part.A(images[order]), [turned]):
+                return own
+    raise Incompatible(
+        f"parts of this batch would get another {type(physics).__name__}: what differs between images must be a buffer "
+        "with the batch as its first axis. Give it one image at a time"
+    )
 
 
 def _per_image(name: str, buffer: Tensor, batch: int) -> bool:

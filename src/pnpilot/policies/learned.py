@@ -67,6 +67,10 @@ class Learned(Policy):
     def planes(self, problem: Problem, state: Any, t: Tensor) -> Tensor:
         """What the network sees of states after t decisions (B,)."""
         planes = self.observe(problem, self.solver, state, t / self.decisions)
+        if planes.shape[1] != self.network.encoder.channels:
+            raise Incompatible(
+                f"the policy looks at {self.network.encoder.channels} planes, and this problem shows {planes.shape[1]}"
+            )
         return planes.to(self.network.stop.weight.dtype)  # .half() may have changed it
 
     def knows(self, problem: Problem) -> Tensor:

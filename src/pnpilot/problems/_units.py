@@ -5,11 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from ..errors import BadInput
-from ..types import one_each, per_sample
+from ..types import named, one_each, per_sample
+
+FAR_OFF = 1e4
+"""A peak that is so many times too large or too small is a mistake."""
 
 
 @dataclass(frozen=True)
@@ -22,6 +26,10 @@ class Hints:
     """Noise level, in the units of the data. Default: what the physics declares, and estimated where it does not."""
     real: bool | None = None
     """Whether images are real and non-negative. Default: what the data of each image show, where they can."""
+
+    def __post_init__(self) -> None:
+        if not (self.real is None or isinstance(self.real, bool | np.bool_)):
+            raise BadInput(f"real must be True or False, or None to find out, got {self.real!r}")
 
 
 @dataclass(frozen=True)
@@ -42,7 +50,7 @@ class Units:
         """Units for images like `estimate` (B, ...) behind operators of norm `gain` (B,); hints outrank `sigma`."""
         peak = _peak(hints.peak, estimate)
         sigma = None if _unknown(hints.sigma_n) else hints.sigma_n if hints.sigma_n is not None else sigma
-        real = torch.full((len(peak),), hints.real is not False)
+        real = torch.full((len(peak),), hints.real is None or bool(hints.real))
         return cls(peak, hints.peak is not None, _noise(sigma, peak * gain), real)
 
     def scale(self, y: Tensor) -> Tensor:
@@ -69,7 +77,18 @@ def _peak(peak: float | Tensor | None, estimate: Tensor) -> Tensor:
         values = one_each(peak, estimate.real, "peaks")
         if not bool((torch.isfinite(values) & (values > 0)).all()):
             raise BadInput(f"the peak must be a positive number, got {peak}")
+        found = _largest(estimate)
+        wrong = (found > FAR_OFF * values) | (found * FAR_OFF < values)
+        if bool(wrong.any()):
+            raise BadInput(
+                f"the peak given is {values[wrong][0]:.3g}, while the data of {named(wrong)} show about "
+                f"{found[wrong][0]:.3g}: is it in the units of the data?"
+            )
         return values
+    return _largest(estimate)
+
+
+def _largest(estimate: Tensor) -> Tensor:
     # A quantile, not the maximum: one bright pixel of noise must not set the scale.
     values = torch.quantile(estimate.abs().flatten(1), 0.999, dim=1)
     return torch.where(values > 0, values, 1.0)

@@ -9,8 +9,8 @@ from deepinv.physics import DecomposablePhysics, Downsampling, LinearPhysics, Ph
 from deepinv.utils.mixins import MRIMixin
 from torch import Tensor
 
-from ..errors import BadInput, Incompatible, first_line, require
-from ..physics import parted, selected
+from ..errors import BadInput, first_line, require
+from ..physics import divided, selected
 from ..types import per_sample, to_two_channels
 from ._data import checked_data, energy, looks_non_negative, noise_of
 from ._units import Hints, Units
@@ -32,6 +32,7 @@ class LinearProblem(Problem):
         self.physics, self.gain, self.start = physics, gain, start
         self.offers = frozenset({"grad", "linear"} | ({"prox"} if has_closed_form(physics) else set()))
         self.measurements = (physics.A(_noise_like(start)) != 0).flatten(1).sum(1)
+        self.divided = divided(physics, _noise_like(start))
 
     @classmethod
     def of(cls, y: Tensor, physics: LinearPhysics, hints: Hints) -> LinearProblem:
@@ -41,11 +42,11 @@ class LinearProblem(Problem):
             adjoint = physics.A_adjoint(y)
             gain = operator_norm(physics, adjoint)
             start = _start(physics, y, gain)
-        except (RuntimeError, ValueError, IndexError, AttributeError) as error:
-            reason = first_line(error)
-            raise BadInput(
-                f"data of shape {tuple(y.shape)} do not fit the {type(physics).__name__}: {reason}"
-            ) from error
+        except (RuntimeError, ValueError, TypeError, IndexError, AttributeError) as error:
+            reason = f"data of shape {tuple(y.shape)} do not fit the {type(physics).__name__}: {first_line(error)}"
+            if any(buffer.dtype is torch.float64 for buffer in physics.buffers()):
+                reason += "; data are taken in single precision, so call physics.float()"
+            raise BadInput(reason) from error
         _check(physics, y, adjoint, start)
         # Fine detail looks like noise here: a physics without noise is taken at its word.
         declared = 0.0 if isinstance(physics.noise_model, ZeroNoise) else noise_of(physics)
@@ -97,7 +98,7 @@ class LinearProblem(Problem):
         """Problems by position; parameters of the physics that differ between images follow."""
         chosen = super().select(index)
         assert isinstance(chosen, LinearProblem)
-        chosen.physics = selected(self.physics, index, len(self))
+        chosen.physics = selected(self.physics, index, len(self)) if self.divided else self.physics
         return chosen
 
     def export(self, image: Tensor) -> Tensor:
@@ -141,11 +142,6 @@ def _check(physics: LinearPhysics, y: Tensor, adjoint: Tensor, start: Tensor) ->
     require(seen, "the operator sees nothing of these data: are there zero samples in the mask?")
     finite = bool(torch.isfinite(start).all())
     require(finite, f"the {name} has NaN or infinite entries: look at its mask or kernel")
-    if not parted(physics, _noise_like(adjoint)):
-        raise Incompatible(
-            f"parts of this batch would get another {name}: what differs between images must be a buffer with the "
-            "batch as its first axis, and nothing else may look like one. Give it one image at a time"
-        )
 
 
 def _start(physics: LinearPhysics, y: Tensor, gain: Tensor) -> Tensor:
@@ -162,7 +158,7 @@ def _start(physics: LinearPhysics, y: Tensor, gain: Tensor) -> Tensor:
 
 def _looks_real(physics: LinearPhysics, y: Tensor, gain: Tensor, start: Tensor, units: Units) -> Tensor:
     """Whether each image (B,) is real and non-negative, judging by its start; MR images never count as real."""
-    if isinstance(physics, MRIMixin):
+    if isinstance(physics, MRIMixin) or start.is_complex():
         return torch.zeros(len(y), dtype=torch.bool)
     if not (has_closed_form(physics) or hasattr(physics, "fbp")):
         # The adjoint of an operator that mixes pixels is no picture: it only shows whether an image is mostly negative.

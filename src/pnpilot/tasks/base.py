@@ -11,7 +11,7 @@ import torch
 from deepinv.physics import Physics
 from torch import Tensor
 
-from ..errors import BadInput, UnknownName
+from ..errors import BadInput, UnknownName, require
 from ..physics import joined
 from ..registry import Registry
 
@@ -76,6 +76,9 @@ class Task(ABC):
             wanted = " or ".join(map(str, self.channels))
             raise BadInput(f"images must be (batch, {wanted}, height, width), got shape {tuple(image.shape)}")
         settings = [setting] * len(image) if isinstance(setting, Setting) else setting
+        require(
+            len(settings) == len(image) > 0, f"{len(settings)} settings for {len(image)} images: give one, or one each"
+        )
         embedded = self.embed(image.cpu())
         data, clean, operators = [], [], []
         for index, (one, own) in enumerate(zip(embedded.split(1), settings, strict=True)):

@@ -8,6 +8,7 @@ import torch
 
 from ..denoisers import Denoiser
 from ..errors import Incompatible, require
+from ..policies._card import check_shape
 from ..policies._observe import OBSERVATIONS
 from ..policies.base import POLICIES
 from ..policies.learned import Learned
@@ -23,8 +24,7 @@ def new_policy(args: PolicyArgs, task: Task, denoiser: Denoiser) -> Learned:
     """An untrained policy; refuses arguments that do not fit."""
     known = ", ".join(OBSERVATIONS)
     require(args.observation in OBSERVATIONS, f"unknown observation {args.observation!r}; known: {known}")
-    width = args.learner.width
-    require(width % 8 == 0, f"the width of the encoder must be a multiple of 8, got {width}")
+    check_shape(shape_of(args, channels=1))  # what no card may say is not trained either
     if not denoiser.differentiable:
         raise Incompatible(
             f"a policy learns through its denoiser, and {denoiser.name!r} has no gradient: choose another one"

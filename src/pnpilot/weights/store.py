@@ -102,6 +102,9 @@ def save_weights(module: nn.Module, name: str, folder: Path, card: dict[str, Any
         key: value.detach().to("cpu", value.dtype if key in kept else torch.float16).contiguous()
         for key, value in module.state_dict().items()
     }
+    broken = [key for key, value in tensors.items() if value.is_floating_point() and not torch.isfinite(value).all()]
+    if broken:
+        raise BadWeights(f"{broken[0]!r} of {name!r} is not finite: training diverged, and no weights were written")
     data = save(tensors)
     path = folder / f"{name}.safetensors"
     write_atomically(path, data)
