@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,7 +18,7 @@ from pnpilot.baselines import BASELINES
 from pnpilot.benchmark.cells import Cell, Cells
 from pnpilot.benchmark.comparison import Comparison
 from pnpilot.benchmark.examples import examples
-from pnpilot.benchmark.methods import Method, choose_methods, method_names
+from pnpilot.benchmark.methods import Method, chosen_methods, comparison_methods, comparison_rows
 from pnpilot.benchmark.results import Results
 from pnpilot.benchmark.scores import means
 from pnpilot.benchmark.tables.csmri import PUBLISHED_METHODS, CSMRITable
@@ -31,6 +31,16 @@ from tests.test_report import row
 
 CHEAP = ["zero-filled", "recpf"]
 SETTING = CSMRI.setting(4, 10)
+CPU = torch.device("cpu")
+
+
+def made(*names: str) -> list[Method]:
+    """The methods of these names, made anew."""
+    return chosen_methods(comparison_rows(CSMRI(), CPU), names)
+
+
+def names_of(methods: Sequence[Method]) -> list[str]:
+    return [method.name for method in methods]
 
 
 def save_picture(path: Path, image: torch.Tensor) -> None:
@@ -49,7 +59,7 @@ def data(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def bench(data: Path) -> Comparison:
-    return Comparison(CSMRI(), data, ["brain50"], [SETTING], CHEAP, torch.device("cpu"), size=(48, 40))
+    return Comparison(CSMRI(), data, ["brain50"], [SETTING], made(*CHEAP), CPU, size=(48, 40))
 
 
 @pytest.fixture
@@ -59,7 +69,7 @@ def cells(tmp_path: Path) -> Cells:
 
 def rows_of(bench: Comparison, cells: Cells, tick: Callable[[str], Any] = lambda _: None) -> list[dict[str, Any]]:
     results = Results(None, bench.seed, bench.seeds, bench.draws)
-    bench.run(cells, results, tick)
+    bench.run(results, cells, tick)
     return results.rows
 
 
@@ -69,14 +79,14 @@ def score_files(cells: Cells) -> set[str]:
 
 def watched_calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
     """The method and the number of images of each call."""
-    real: Any = Method.__call__
+    real: Any = Comparison.reconstruct
     found: list[tuple[str, int]] = []
 
-    def watched(self: Method, y: torch.Tensor, physics: Any) -> Any:
-        found.append((self.name, len(y)))
-        return real(self, y, physics)
+    def watched(plan: Comparison, cells: Any, cell: Cell, method: Method, condition: Any, places: list[int]) -> Any:
+        found.append((method.name, len(places)))
+        return real(plan, cells, cell, method, condition, places)
 
-    monkeypatch.setattr(Method, "__call__", watched)
+    monkeypatch.setattr(Comparison, "reconstruct", watched)
     return found
 
 
@@ -90,11 +100,11 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
 
 def test_rows_and_cells_of_ours_and_others(bench: Comparison, cells: Cells) -> None:
     heard: list[str] = []
-    bench.methods = [*CHEAP, "learned"]
+    bench.methods = made(*CHEAP, "learned")
     rows = rows_of(bench, cells, heard.append)
     assert len(heard) == len(bench) == 3 * 2  # two images each
     assert [(row["dataset"], row["setting"], row["method"]) for row in rows] == [
-        ("brain50", "x4 sigma=10", name) for name in bench.methods
+        ("brain50", "x4 sigma=10", name) for name in (*CHEAP, "learned")
     ]
     scores = {row["method"]: row for row in rows}
     assert scores["learned"]["psnr"] > scores["zero-filled"]["psnr"] + 3
@@ -104,7 +114,7 @@ def test_rows_and_cells_of_ours_and_others(bench: Comparison, cells: Cells) -> N
     assert all(row["seconds"] > 0 or row["method"] == "zero-filled" for row in rows)
     assert {(row["count"], row["device"]) for row in rows} == {(2, "CPU")}
 
-    assert score_files(cells) == {Cell("brain50", "x4 sigma=10", name, size=(48, 40)).file for name in bench.methods}
+    assert score_files(cells) == {Cell("brain50", "x4 sigma=10", name, size=(48, 40)).file for name in scores}
     content = json.loads((cells.folder / "brain50_48x40_x4_sigma=10_recpf_seed=0.json").read_text())
     assert (content["dataset"], content["method"], content["seed"]) == ("brain50", "recpf", 0)
     assert content["command"].startswith("pnpilot")
@@ -116,7 +126,7 @@ def test_rows_and_cells_of_ours_and_others(bench: Comparison, cells: Cells) -> N
 
 
 def test_more_seeds_are_more_reconstructions(bench: Comparison, cells: Cells) -> None:
-    bench.methods, bench.seed, bench.seeds = ["zero-filled"], 3, 2
+    bench.methods, bench.seed, bench.seeds = made("zero-filled"), 3, 2
     (row,) = rows_of(bench, cells)
     assert row["count"] == 4
     own = [Cell("brain50", "x4 sigma=10", "zero-filled", seed, (48, 40)) for seed in (3, 4)]
@@ -137,21 +147,23 @@ def test_the_size_of_a_batch_changes_nothing(bench: Comparison, tmp_path: Path) 
 
 
 def test_all_methods_are_in_the_table_ours_last(monkeypatch: pytest.MonkeyPatch) -> None:
-    names = method_names(CSMRI())
+    names = list(comparison_rows(CSMRI(), CPU))
     assert set(names) == {name for name in BASELINES if "csmri" in BASELINES[name].serves} | {"learned"}
     assert len(names) == len(set(names))
     assert (names[0], names[-1]) == ("zero-filled", "learned")
     assert [name for name in names if name in PUBLISHED_METHODS] == list(PUBLISHED_METHODS)  # in the paper's order
-    assert choose_methods(CSMRI(), []) == (names, {})
-    assert choose_methods(CSMRI(), ["tv", "recpf"]) == (["tv", "recpf"], {})
+    methods, left_out = comparison_methods(CSMRI(), CPU, [])
+    assert (names_of(methods), left_out) == (names, {})
+    methods, left_out = comparison_methods(CSMRI(), CPU, ["tv", "recpf"])
+    assert (names_of(methods), left_out) == (["tv", "recpf"], {})
     with pytest.raises(UnknownName, match="unknown method 'magic'; known: zero-filled, "):
-        choose_methods(CSMRI(), ["tv", "magic"])
+        comparison_methods(CSMRI(), CPU, ["tv", "magic"])
     monkeypatch.setattr("pnpilot.baselines.base.find_spec", lambda _: None)
-    chosen, left_out = choose_methods(CSMRI(), [])
+    methods, left_out = comparison_methods(CSMRI(), CPU, [])
     assert set(left_out) == {"recpf", "fcsa", "bm3d-mri"}
-    assert chosen == [name for name in names if name not in left_out]
+    assert names_of(methods) == [name for name in names if name not in left_out]
     with pytest.raises(BadInput, match="bm3d-mri needs bm3d: pip install"):
-        choose_methods(CSMRI(), ["tv", "bm3d-mri"])
+        comparison_methods(CSMRI(), CPU, ["tv", "bm3d-mri"])
 
 
 # What is kept and not done again.
@@ -190,9 +202,11 @@ def test_other_constants_and_sizes_are_computed_anew(
 
     monkeypatch.setattr("pnpilot.baselines._searched.parameters_file", lambda name: tmp_path / f"{name}.json")
     shipped(0.02)
+    bench.methods = made(*CHEAP)
     before = rows_of(bench, cells)
     calls.clear()
     shipped(0.002)
+    bench.methods = made(*CHEAP)
     after = rows_of(bench, cells)
     assert calls == [("recpf", 2)]
     assert after[0] == before[0]
@@ -215,7 +229,7 @@ def test_runs_that_share_a_cell_keep_what_both_found(cells: Cells) -> None:
 
 
 def test_the_papers_numbers_stand_beside_whole_sets_of_its_size(bench: Comparison, cells: Cells) -> None:
-    bench.methods = ["recpf"]
+    bench.methods = made("recpf")
     cases = [(bench, None), (replace(bench, size=(128, 128)), 30.21), (replace(bench, size=(128, 128), images=1), None)]
     for own, paper in cases:
         assert [row["paper"] for row in rows_of(own, cells)] == [paper]
@@ -227,7 +241,7 @@ def test_images_of_one_name_in_two_folders_are_told_apart(
     folder = bench.data / "brain50" / "more"
     folder.mkdir()
     save_picture(folder / "1.png", 1 - phantom(48, 40, 1)[0, 0])
-    bench.methods = ["zero-filled"]
+    bench.methods = made("zero-filled")
     (first,) = rows_of(bench, cells)
     assert rows_of(bench, cells) == [first]
     assert calls == [("zero-filled", 3)]
@@ -252,17 +266,17 @@ def test_a_broken_cell_is_computed_anew(
 def test_a_stopped_run_keeps_the_batches_that_are_done(
     bench: Comparison, cells: Cells, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = Method.__call__
+    real: Any = Comparison.reconstruct
     done: list[str] = []
 
-    def stopping(self: Method, y: torch.Tensor, physics: Any) -> Any:
+    def stopping(plan: Comparison, cells: Any, cell: Cell, method: Method, *others: Any) -> Any:
         if len(done) == 1:
             done.append("stop")
             raise KeyboardInterrupt
-        done.append(self.name)
-        return real(self, y, physics)
+        done.append(method.name)
+        return real(plan, cells, cell, method, *others)
 
-    monkeypatch.setattr(Method, "__call__", stopping)
+    monkeypatch.setattr(Comparison, "reconstruct", stopping)
     bench.batch = 1
     with pytest.raises(KeyboardInterrupt):
         rows_of(bench, cells)
@@ -422,8 +436,8 @@ def test_methods_that_cannot_run_are_left_out_aloud(
 ) -> None:
     monkeypatch.setattr("pnpilot.baselines.base.find_spec", lambda _: None)
 
-    def pretended(bench: Comparison, _: Cells, results: Results, *__: Any) -> None:
-        results.rows.extend(row(name, 30.0) for name in bench.methods)
+    def pretended(bench: Comparison, results: Results, *_: Any) -> None:
+        results.rows.extend(row(name, 30.0) for name in names_of(bench.methods))
 
     monkeypatch.setattr(Comparison, "run", pretended)
     said = say("bench", "compare", "--task", "csmri", "--data", data, "--out", tmp_path / "out", "--no-figure")

@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 from rich.console import Console
 
-from pnpilot.benchmark.denoisers import DenoiserResults, bench_denoisers, left_out, ready
+from pnpilot.benchmark.denoisers import DenoiserResults, DenoiserTable, left_out, ready
 from pnpilot.benchmark.denoising import milliseconds
 from pnpilot.denoisers import Denoiser
 
@@ -33,10 +33,11 @@ def test_every_denoiser_alone_and_plugged_in_beside_the_paper(
     results = DenoiserResults(data / "d.json", seed=0)
     heard: list[str] = []
     both = {"unet": smoother, "mine": smoother}
-    bench_denoisers(both, data, results, datasets=["set12"], batch=64, tick=heard.append)
+    plan = DenoiserTable(both, data, ["set12"], batch=64)
+    plan.run(results, heard.append)
     content = json.loads((data / "d.json").read_text())
     rows = {(row["method"], row["dataset"], row["setting"]): row for row in content["rows"]}
-    assert len(rows) == len(heard) == 2 * 4
+    assert len(rows) == len(heard) == len(plan) == 2 * 4
     assert {row["device"] for row in content["rows"]} == {"CPU"}
 
     alone, plugged_in = rows["unet", "set12", "sigma=50"], rows["unet", "medical4", "x8 sigma=15"]
@@ -60,20 +61,20 @@ def test_every_denoiser_alone_and_plugged_in_beside_the_paper(
 
 def test_without_plugging_in_no_other_set_is_needed(smoother: Denoiser, data: Path) -> None:
     results = DenoiserResults(None, seed=0)
-    bench_denoisers({"mine": smoother}, data, results, datasets=["set12"], pnp=False, images=1)
+    DenoiserTable({"mine": smoother}, data, ["set12"], pnp=False, images=1).run(results)
     assert {row["dataset"] for row in results.rows} == {"set12"}
 
 
 def test_the_papers_numbers_stand_beside_whole_sets_alone(smoother: Denoiser, data: Path) -> None:
     for images, paper in ((None, 27.40), (1, None)):
         results = DenoiserResults(None, seed=0)
-        bench_denoisers({"unet": smoother}, data, results, datasets=["set12"], pnp=False, images=images)
+        DenoiserTable({"unet": smoother}, data, ["set12"], pnp=False, images=images).run(results)
         assert results.rows[-1]["paper"] == paper
 
 
 def test_the_time_of_an_image_is_the_median_of_several(smoother: Denoiser, monkeypatch: pytest.MonkeyPatch) -> None:
     ticks = iter([0, 9, 9, 10, 20, 22, 30, 35, 40, 43, 50, 54])  # the first call, which is slow, and five more
-    monkeypatch.setattr("pnpilot.benchmark.denoising.time.perf_counter", lambda: next(ticks))
+    monkeypatch.setattr("pnpilot.benchmark.timing.time.perf_counter", lambda: next(ticks))
     assert milliseconds(smoother, 16, 16) == 3000
 
 

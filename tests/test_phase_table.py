@@ -18,7 +18,7 @@ from pnpilot.baselines import BASELINES
 from pnpilot.benchmark.cells import Cell, Cells
 from pnpilot.benchmark.comparison import Comparison
 from pnpilot.benchmark.examples import examples, shown_settings
-from pnpilot.benchmark.methods import Method, choose_methods, method_names
+from pnpilot.benchmark.methods import Method, ModelMethod, chosen_methods, comparison_methods, comparison_rows
 from pnpilot.benchmark.results import Results
 from pnpilot.benchmark.scores import spread
 from pnpilot.benchmark.tables.phase import PhaseTable
@@ -28,13 +28,17 @@ from pnpilot.tasks.csmri import CSMRI
 from pnpilot.tasks.phase import PhaseRetrieval
 from pnpilot.weights import weights_folder
 from tests.conftest import phantom
-from tests.test_comparison import Said, rows_of, save_picture, score_files, speaker, watched_calls
+from tests.test_comparison import Said, names_of, rows_of, save_picture, score_files, speaker, watched_calls
 from tests.test_learned import saved_policy
 from tests.test_report import phase_row
 
 CHEAP = ["hio-free", "hio"]
 SETTING = PhaseRetrieval.setting(27)
 CPU = torch.device("cpu")
+
+
+def made(*names: str) -> list[Method]:
+    return chosen_methods(comparison_rows(PhaseRetrieval(), CPU), names)
 
 
 @pytest.fixture
@@ -54,7 +58,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def bench(data: Path) -> Comparison:
-    return Comparison(PhaseRetrieval(), data, ["phase12"], [SETTING], CHEAP, CPU, size=(32, 24), draws=1)
+    return Comparison(PhaseRetrieval(), data, ["phase12"], [SETTING], made(*CHEAP), CPU, size=(32, 24), draws=1)
 
 
 @pytest.fixture
@@ -148,7 +152,7 @@ def test_every_seed_meets_every_draw_and_both_have_aspread(bench: Comparison, ce
 
 @pytest.mark.parametrize(("seeds", "draws"), [(1, 1), (1, None), (2, 1), (2, None), (1, 2)])
 def test_one_alone_has_nospread(seeds: int, draws: int | None, bench: Comparison, cells: Cells) -> None:
-    bench.methods, bench.seeds, bench.draws = ["hio"], seeds, draws
+    bench.methods, bench.seeds, bench.draws = made("hio"), seeds, draws
     (row,) = rows_of(bench, cells)
     known = {kind: value is not None for kind, value in row["spread"].items()}
     assert known == {"seeds": seeds > 1, "draws": draws == 2}
@@ -163,7 +167,7 @@ def test_spreads_are_between_means() -> None:
 def test_results_with_and_without_draws_keep_apart(
     bench: Comparison, cells: Cells, calls: list[tuple[str, int]]
 ) -> None:
-    bench.methods = ["hio"]
+    bench.methods = made("hio")
     (drawn,) = rows_of(bench, cells)
     (seeded,) = rows_of(replace(bench, draws=None), cells)
     assert drawn["psnr"] != seeded["psnr"]
@@ -175,7 +179,7 @@ def test_results_with_and_without_draws_keep_apart(
 
 
 def test_more_draws_and_seeds_do_what_is_missing(bench: Comparison, cells: Cells, calls: list[tuple[str, int]]) -> None:
-    bench.methods = ["hio"]
+    bench.methods = made("hio")
     first = rows_of(bench, cells)
     assert calls == [("hio", 3)]
     rows_of(replace(bench, draws=2), cells)
@@ -198,7 +202,7 @@ def test_iterations_are_those_that_each_image_took(
     bench: Comparison, cells: Cells, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("pnpilot.baselines.prdeep.EACH", 2)
-    bench.methods, bench.images = ["prdeep", "hio"], 1
+    bench.methods, bench.images = made("prdeep", "hio"), 1
     bench.settings = [SETTING, PhaseRetrieval.setting(81)]
     rows = rows_of(bench, cells)
     assert [row["iterations"] for row in rows] == [8, 20, 4, 20]
@@ -212,24 +216,25 @@ def test_the_papers_numbers_stand_beside_whole_sets_of_its_size(
     whole = replace(bench, size=(128, 128))
     for own, paper in ((whole, 25.76), (replace(whole, images=1), None), (bench, None)):
         assert [row["paper"] for row in rows_of(own, cells)] == [paper, paper]
-    (other,) = rows_of(replace(whole, methods=["hio"], settings=[PhaseRetrieval.setting(27, masks=3)]), cells)
+    (other,) = rows_of(replace(whole, methods=made("hio"), settings=[PhaseRetrieval.setting(27, masks=3)]), cells)
     assert other["paper"] is None
 
 
 def test_all_methods_are_in_the_table_ours_last(monkeypatch: pytest.MonkeyPatch) -> None:
-    names = method_names(PhaseRetrieval())
+    names = list(comparison_rows(PhaseRetrieval(), CPU))
     assert names == [*PhaseTable.order, "learned"]  # in the paper's order
-    assert choose_methods(PhaseRetrieval(), []) == (names, {})
+    methods, left_out = comparison_methods(PhaseRetrieval(), CPU, [])
+    assert (names_of(methods), left_out) == (names, {})
     with pytest.raises(UnknownName, match="unknown method 'recpf'; known: hio-free, hio, "):
-        choose_methods(PhaseRetrieval(), ["hio", "recpf"])
+        comparison_methods(PhaseRetrieval(), CPU, ["hio", "recpf"])
     with pytest.raises(UnknownName, match="unknown method 'hio'; known: zero-filled, "):
-        choose_methods(CSMRI(), ["hio"])
+        comparison_methods(CSMRI(), CPU, ["hio"])
     monkeypatch.setattr("pnpilot.baselines.base.find_spec", lambda _: None)
-    chosen, left_out = choose_methods(PhaseRetrieval(), [])
+    methods, left_out = comparison_methods(PhaseRetrieval(), CPU, [])
     assert set(left_out) == {"spar", "bm3d-prgamp"}
-    assert chosen == [name for name in names if name not in left_out]
+    assert names_of(methods) == [name for name in names if name not in left_out]
     with pytest.raises(BadInput, match="spar needs bm3d: pip install"):
-        choose_methods(PhaseRetrieval(), ["hio", "spar"])
+        comparison_methods(PhaseRetrieval(), CPU, ["hio", "spar"])
 
 
 # Pictures.
@@ -253,7 +258,7 @@ def test_no_setting_is_shown_twice(count: int, shown: int, bench: Comparison, ce
 
 
 def test_a_picture_shows_what_was_measured(bench: Comparison, cells: Cells) -> None:
-    bench.seed, bench.draws, bench.methods = 3, 2, ["hio"]
+    bench.seed, bench.draws, bench.methods = 3, 2, made("hio")
     rows_of(bench, cells)
     (example,) = examples(bench, cells)
     index = example.title.split("\n")[0]
@@ -272,11 +277,11 @@ def copied_policy(folder: Path) -> Path:
 
 
 def test_ours_may_have_another_policy_but_not_of_another_task(tmp_path: Path) -> None:
-    shipped = Method("learned", PhaseRetrieval(), CPU)
-    given = Method("learned", PhaseRetrieval(), CPU, copied_policy(tmp_path / "phase"))
+    shipped = ModelMethod("learned", PhaseRetrieval(), CPU)
+    given = ModelMethod("learned", PhaseRetrieval(), CPU, copied_policy(tmp_path / "phase"))
     assert given.made_with == shipped.made_with
     with pytest.raises(Incompatible, match=r"in .*csmri was trained for task 'csmri', not for 'phase'$"):
-        Method("learned", PhaseRetrieval(), CPU, saved_policy(tmp_path / "csmri"))
+        ModelMethod("learned", PhaseRetrieval(), CPU, saved_policy(tmp_path / "csmri"))
 
 
 # The command line.
@@ -360,8 +365,8 @@ def test_methods_that_cannot_run_are_left_out_aloud(
 ) -> None:
     monkeypatch.setattr("pnpilot.baselines.base.find_spec", lambda _: None)
 
-    def pretended(bench: Comparison, _: Cells, results: Results, *__: Any) -> None:
-        results.rows.extend(phase_row(name, 30.0) for name in bench.methods)
+    def pretended(bench: Comparison, results: Results, *_: Any) -> None:
+        results.rows.extend(phase_row(name, 30.0) for name in names_of(bench.methods))
 
     monkeypatch.setattr(Comparison, "run", pretended)
     said = say("bench", "compare", "--task", "phase", "--data", data, "--out", tmp_path / "out", "--no-figure")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -10,12 +12,15 @@ from torch import Tensor
 from pnpilot.baselines import prdeep
 from pnpilot.baselines._fasta import Objective, fasta
 from pnpilot.baselines.prdeep import PrDeep
-from pnpilot.benchmark.policies import Bench, measured
+from pnpilot.benchmark.comparison import Comparison
+from pnpilot.benchmark.policy_methods import policy_methods
+from pnpilot.benchmark.policy_runs import Rig
 from pnpilot.denoisers import Denoiser
 from pnpilot.denoisers.base import freeze
 from pnpilot.tasks.phase import PhaseRetrieval
 from tests.conftest import phantom
 from tests.contracts import amplitude_problem, assert_close, random_like
+from tests.test_comparison import save_picture
 
 # FASTA.
 
@@ -203,11 +208,16 @@ def test_it_says_its_denoiser_and_stops_by_itself(watched: Watched, monkeypatch:
     assert_close(image, PrDeep()(y, physics))
 
 
-def test_the_table_of_policies_tells_the_iterations_it_took(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_table_of_policies_tells_the_iterations_it_took(
+    watched: Watched, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(prdeep, "STEPS", 3)
-    bench = Bench(PhaseRetrieval(), "auto", freeze(watched))
-    for alpha, iterations in ((27, 12), (81, 6)):
-        setting = PhaseRetrieval.setting(alpha)
-        ((name, scores),) = measured(bench, phantom(16, 12), setting, ["prdeep"], 0)
-        assert name == "prdeep"
-        assert [score["iterations"] for score in scores] == [iterations, iterations]
+    (tmp_path / "two").mkdir()
+    for index, picture in enumerate(phantom(16, 12)):
+        save_picture(tmp_path / "two" / f"{index}.png", picture[0])
+    methods = policy_methods(PhaseRetrieval(), Rig("auto", freeze(watched)), {}, ["prdeep"])
+    settings = [PhaseRetrieval.setting(alpha) for alpha in (27, 81)]
+    plan = Comparison(PhaseRetrieval(), tmp_path, ["two"], settings, methods, torch.device("cpu"), size=(16, 12))
+    for row, iterations in zip(plan.measured(), (12, 6), strict=True):
+        assert row.method == "prdeep"
+        assert [image["iterations"] for image in row.images] == [iterations, iterations]

@@ -16,14 +16,16 @@ from PIL import Image
 from torch import Tensor
 
 from pnpilot.baselines import BASELINES, Baseline
-from pnpilot.benchmark.methods import Method, method_names
+from pnpilot.benchmark.methods import BaselineMethod, comparison_rows
 from pnpilot.benchmark.tables import TABLES, Table, table_of
 from pnpilot.cli import main
 from pnpilot.registry import Registry
 from pnpilot.tasks import TASKS, Setting, Task, build_task
+from tests.cli import run
 from tests.conftest import phantom
 
 SIZE = 32
+CPU = torch.device("cpu")
 
 
 class Soft(Task):
@@ -96,7 +98,7 @@ def compare(monkeypatch: pytest.MonkeyPatch, data: Path, out: Path, *options: st
 def test_a_task_without_a_file_has_a_table(
     soft: Task, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert method_names(soft) == ["data", "schedule"]
+    assert list(comparison_rows(soft, CPU)) == ["data", "schedule"]
     content = compare(monkeypatch, data, tmp_path / "out")
     assert [(row["dataset"], row["setting"], row["method"]) for row in content["rows"]] == [
         ("set12", label, name) for label in ("weak", "strong") for name in ("data", "schedule")
@@ -120,7 +122,7 @@ def test_scores_are_of_all_colours(soft: Task, data: Path, tmp_path: Path, monke
     _, truth = load_dataset(data, "set12", (SIZE, SIZE), channels=3)
     assert truth.shape == (2, 3, SIZE, SIZE)
     y, physics = soft.simulate(truth, soft.settings[0])
-    answer = Method("data", soft, torch.device("cpu"))(y, physics)
+    answer = BaselineMethod("data", soft)(y, physics)
     assert answer.image.shape == truth.shape
     found = [image["psnr"] for image in content["images"]]
     assert found == pytest.approx(psnr(answer.image, truth).tolist(), abs=1e-4)
@@ -150,10 +152,31 @@ def test_a_file_says_order_title_numbers_notes_and_draws(
     assert {row["paper"] for row in short["rows"]} == {None}
 
 
+def test_policies_are_measured_on_images_that_the_task_takes(
+    soft: Task, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In colour, and not too small: whatever looks at the task beforehand must not use other images."""
+    real, shapes = Soft.physics, []
+
+    def choosy(task: Soft, setting: Setting, shape: tuple[int, int, int], generator: torch.Generator) -> BlurFFT:
+        shapes.append(shape)
+        return real(task, setting, shape, generator)
+
+    monkeypatch.setattr("pnpilot.benchmark.data.SIZE", (48, 40))  # settings are tried at this size
+    monkeypatch.setattr(Soft, "physics", choosy)
+    file = tmp_path / "p.json"
+    words = ["bench", "policies", "--task", "soft", "--data", str(data), "--colour", "--size", "48x40"]
+    words += ["--setting", "weak", "--method", "start,data,schedule", "--json", str(file)]
+    result = run(*words)
+    assert result.returncode == 0, result.stderr
+    assert set(shapes) == {(3, 48, 40)}
+    assert [row["method"] for row in json.loads(file.read_text())["rows"]] == ["start", "data", "schedule"]
+
+
 @pytest.mark.parametrize("name", TASKS)
 def test_every_task_has_a_table_with_ours_last(name: str) -> None:
     task = build_task(name)
-    names, table = method_names(task), table_of(task)
+    names, table = list(comparison_rows(task, CPU)), table_of(task)
     assert names[-1] == ("learned" if name in ("csmri", "phase") else "schedule")
     assert names[:-1] == table.baselines()
     assert all(name in BASELINES[baseline].serves for baseline in names[:-1])

@@ -30,12 +30,13 @@ class Cell:
     seed: int = 0
     size: tuple[int, int] = SIZE
     draw: int | None = None
+    channels: int = 1
 
     @property
     def stem(self) -> str:
         """A name for its files."""
-        height, width = self.size
-        words = f"{self.dataset} {height}x{width} {self.setting} {self.method} seed={self.seed}"
+        shape = "x".join(map(str, (*self.size, self.channels) if self.channels != 1 else self.size))
+        words = f"{self.dataset} {shape} {self.setting} {self.method} seed={self.seed}"
         words += "" if self.draw is None else f" draw={self.draw}"
         return re.sub(r"[^\w.=+-]+", "_", words)
 

@@ -11,6 +11,7 @@ from torch import Tensor
 from ..errors import BadInput
 from ..io.images import image_paths, read_image
 from ..tasks import Setting, Task
+from .tables import table_of
 
 SIZE = (128, 128)
 """Size of the test images for MRI and phase retrieval, as in the paper."""
@@ -29,6 +30,13 @@ def check_datasets(data: Path, names: Sequence[str], images: int | None = None) 
     for name in names:
         for path in image_paths(dataset_folder(data, name))[:images]:
             read_image(path)
+
+
+def choose_datasets(task: Task, data: Path, names: Sequence[str], images: int | None = None) -> list[str]:
+    """These test sets, or those of the task's table; refused if they cannot be read."""
+    chosen = list(names or table_of(task).datasets)
+    check_datasets(data, chosen, images)
+    return chosen
 
 
 def load_dataset(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,14 @@ from rich.console import Console
 from rich.table import Table
 
 from ..denoisers import DENOISERS, Denoiser
+from ..errors import BadInput
 from ..tasks.csmri import CSMRI
 from ..weights import has_weights
-from .data import SIZE, dataset_folder, load_dataset
+from .comparison import Comparison
+from .data import check_datasets, dataset_folder
 from .denoising import complexity, denoise_folder, milliseconds
-from .policies import Bench, measured
+from .policy_methods import OracleMethod
+from .policy_runs import Rig
 from .published import ALONE, MILLISECONDS, PLUGGED_IN
 from .report import number as printed
 from .results import Results
@@ -77,45 +81,66 @@ class DenoiserResults(Results):
         return found
 
 
-def bench_denoisers(
-    denoisers: Mapping[str, Denoiser],
-    data: Path,
-    results: Results,
-    *,
-    datasets: Sequence[str] = DATASETS,
-    pnp: bool = True,
-    batch: int = 16,
-    images: int | None = None,
-    tick: Callable[[str], Any] = lambda _: None,
-) -> None:
-    """Denoise every test set at every level, then reconstruct; `tick` is called for each finished cell."""
-    seed = results.content["seed"]
-    # The paper's numbers are means over whole sets.
-    alone, plugged_in = (ALONE, PLUGGED_IN) if images is None else ({}, {})
-    for name, denoiser in denoisers.items():
-        costs = _costs(name, denoiser)
-        for dataset in datasets:
-            folder = dataset_folder(data, dataset)
-            for level in LEVELS:
-                scores = list(denoise_folder(denoiser, folder, level, seed=seed, images=images))
-                paper = alone.get(dataset, {}).get(f"sigma={level}", {}).get(name)
-                results.add(dataset, f"sigma={level}", name, scores, paper, **costs)
-                tick(f"{name} {dataset} sigma={level}")
-        if pnp:
-            found = _plugged_in(denoiser, data, seed, batch, images)
-            similar = {"paper_medical7": plugged_in[name]} if name in plugged_in else {}
-            results.add(PNP_SET, PNP_SETTING.label, name, found, policy=PNP_POLICY, **similar, **costs)
-            tick(f"{name} {PNP_SET} {PNP_SETTING.label}")
+@dataclass
+class DenoiserTable:
+    """What is measured: every denoiser on every test set at every level, and plugged in."""
+
+    denoisers: Mapping[str, Denoiser]
+    data: Path
+    datasets: Sequence[str] = DATASETS
+    pnp: bool = True
+    batch: int = 16
+    """Points × images of the search for the best constants."""
+    images: int | None = None
+    seed: int = 0
+
+    def __len__(self) -> int:
+        """How many rows."""
+        return len(self.denoisers) * (len(self.datasets) * len(LEVELS) + self.pnp)
+
+    def check(self) -> None:
+        """Refuse missing test sets."""
+        check_datasets(self.data, self.datasets, self.images)
+        if self.pnp:
+            try:
+                check_datasets(self.data, [PNP_SET], self.images)
+            except BadInput as error:
+                raise BadInput(f"{error}; --no-pnp does without it") from error
+
+    def run(self, results: Results, tick: Callable[[str], Any] = lambda _: None) -> None:
+        """Denoise, then reconstruct; `tick` is called for each row."""
+        # The paper's numbers are means over whole sets.
+        alone, plugged_in = (ALONE, PLUGGED_IN) if self.images is None else ({}, {})
+        for name, denoiser in self.denoisers.items():
+            costs = _costs(name, denoiser)
+            for dataset in self.datasets:
+                folder = dataset_folder(self.data, dataset)
+                for level in LEVELS:
+                    scores = list(denoise_folder(denoiser, folder, level, seed=self.seed, images=self.images))
+                    paper = alone.get(dataset, {}).get(f"sigma={level}", {}).get(name)
+                    results.add(dataset, f"sigma={level}", name, scores, paper, **costs)
+                    tick(f"{name} {dataset} sigma={level}")
+            if self.pnp:
+                (row,) = self._plugged_in(denoiser).measured()
+                similar = {"paper_medical7": plugged_in[name]} if name in plugged_in else {}
+                results.add(row.dataset, row.setting, name, row.images, policy=row.method, **similar, **costs)
+                tick(f"{name} {row.dataset} {row.setting}")
+
+    def _plugged_in(self, denoiser: Denoiser) -> Comparison:
+        method = OracleMethod(PNP_POLICY, Rig("admm", denoiser, self.batch))
+        return Comparison(
+            CSMRI(),
+            self.data,
+            datasets=[PNP_SET],
+            settings=[PNP_SETTING],
+            methods=[method],
+            device=denoiser.device,
+            images=self.images,
+            seed=self.seed,
+        )
 
 
 def _costs(name: str, denoiser: Denoiser) -> dict[str, float]:
     paper = {"paper_milliseconds": MILLISECONDS[name]} if name in MILLISECONDS else {}
     found = {**complexity(denoiser), "milliseconds": milliseconds(denoiser)}
     return {**{key: round(value, 3) for key, value in found.items()}, **paper}
-
-
-def _plugged_in(denoiser: Denoiser, data: Path, seed: int, batch: int, images: int | None) -> list[dict[str, Any]]:
-    names, truth = load_dataset(data, PNP_SET, SIZE, images)
-    bench = Bench(CSMRI(), "admm", denoiser, batch=batch)
-    ((_, scores),) = measured(bench, truth.to(denoiser.device), PNP_SETTING, [PNP_POLICY], seed)
-    return [{"image": name, **score} for name, score in zip(names, scores, strict=True)]

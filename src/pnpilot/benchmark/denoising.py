@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import statistics
-import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from ..denoisers import Denoiser
 from ..denoisers.base import bf16_on_gpu
 from ..io.images import image_paths, read_image
 from .scores import scored
+from .timing import timed
 
 
 def denoise_folder(
@@ -25,11 +26,9 @@ def denoise_folder(
         truth = read_image(path)[None]
         generator = torch.Generator().manual_seed(1000 * seed + index)
         noisy = (truth + sigma / 255 * torch.randn(truth.shape, generator=generator)).to(denoiser.device)
-        start = time.perf_counter()
         with torch.inference_mode():
-            clean = denoiser(noisy, sigma / 255).cpu()
-        seconds = time.perf_counter() - start
-        (scores,) = scored(clean, truth, torch.ones(1), seconds, denoiser.device)
+            clean, seconds = timed(partial(denoiser, noisy, sigma / 255), denoiser.device)
+        (scores,) = scored(clean.cpu(), truth, torch.ones(1), seconds, denoiser.device)
         yield {"image": path.stem, **scores}
 
 
@@ -53,15 +52,10 @@ def complexity(denoiser: Denoiser, height: int = 128, width: int = 128) -> dict[
 def milliseconds(denoiser: Denoiser, height: int = 256, width: int = 256) -> float:
     """Median time for one image of that size, in the precision that it is used in."""
     device = denoiser.device
-    wait = torch.cuda.synchronize if device.type == "cuda" else lambda _: None
     image = torch.rand(1, 1, height, width, generator=torch.Generator().manual_seed(0)).to(device)
     warm_up, calls = (10, 50) if device.type == "cuda" else (1, 5)
     times = []
     with torch.inference_mode(), bf16_on_gpu(device, denoiser.bf16):
         for _ in range(warm_up + calls):
-            wait(device)
-            start = time.perf_counter()
-            denoiser(image, 0.1)
-            wait(device)
-            times.append(time.perf_counter() - start)
+            times.append(timed(partial(denoiser, image, 0.1), device)[1])
     return 1e3 * statistics.median(times[warm_up:])

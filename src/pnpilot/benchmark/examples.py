@@ -9,8 +9,8 @@ from torch import Tensor
 
 from ..metrics import psnr
 from ..tasks import Setting
-from .cells import Cell, Cells
-from .comparison import Comparison, Condition
+from .cells import Cells
+from .comparison import Comparison, Condition, depends_on
 
 
 class Example(NamedTuple):
@@ -32,7 +32,7 @@ def shown_settings(plan: Comparison) -> list[Setting]:
 
 def examples(plan: Comparison, cells: Cells, tick: Callable[[str], Any] = lambda _: None) -> list[Example]:
     """The examples; kept reconstructions are read, and only missing ones computed."""
-    found, methods = [], plan.built()
+    found = []
     seed, draw = plan.samples()[0]
     for dataset in plan.datasets:
         images = plan.test_set(dataset)
@@ -40,14 +40,15 @@ def examples(plan: Comparison, cells: Cells, tick: Callable[[str], Any] = lambda
         for setting in shown_settings(plan):
             shown: dict[str, Tensor] = {}
             condition: Condition | None = None
-            for own, method in methods.items():
-                cell = Cell(dataset, setting.label, own, seed, plan.size, draw)
-                picture = cells.picture(cell, method.made_with, images.identities[images.shown])
+            for method in plan.methods:
+                cell = plan.cell(dataset, setting, method, seed, draw)
+                picture = cells.picture(cell, depends_on(method, images), images.identities[images.shown])
                 if picture is None or picture.shape != truth.shape:
                     condition = condition or plan.simulated(images, setting, seed, draw)
-                    picture = plan.reconstruct(cells, cell, method, condition, [images.shown])[0][0]
-                shown[own] = picture
-                tick(f"picture by {own}")
+                    (places,) = plan.batches(method, [images.shown], images)
+                    picture = plan.reconstruct(cells, cell, method, condition, places)[0][places.index(images.shown)]
+                shown[method.name] = picture
+                tick(f"picture by {method.name}")
             captions = {own: f"{psnr(image[None], truth[None]).item():.2f} dB" for own, image in shown.items()}
             crop = (_middle(plan.size[0]), _middle(plan.size[1]))
             found.append(Example(f"{name}\n{setting.label}", truth, shown, captions, crop))

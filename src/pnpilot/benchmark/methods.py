@@ -1,83 +1,124 @@
-"""The methods of a comparison, each called as users call it: our policy, and everyone else's as a baseline."""
+"""The methods of a table: what they have in common, our model as users call it, and everyone else's as a baseline."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from ..baselines import BASELINES, Answer, Baseline, build_baseline
-from ..errors import BadInput, Incompatible, UnknownName
+from ..baselines import BASELINES, build_baseline
+from ..errors import UnknownName, require
 from ..model import PnPilot
 from ..policies.learned import Learned
+from ..safety import SAFE
 from ..tasks import Task
-from ..weights import read_card, shipped_weights
+from .learned import learned_policy, ships
 from .tables import table_of
 
-SCHEDULE = "schedule"
+
+class Outcome(NamedTuple):
+    """What a method made of a batch."""
+
+    image: Tensor
+    """Plain images (B, C, H, W)."""
+    iterations: Tensor
+    """How many each image took (B,)."""
+    found: Mapping[str, Tensor] = {}
+    """Constants that were searched for each image (B,), by name."""
+    seconds: float | None = None
+    """Per image, where the time of the call is not the method's own: it searched, or used a run made before."""
 
 
-def ours(task: Task, policy: Path | None = None) -> str:
-    """Our row: the learned policy, if one ships for the task or was given, and the schedule otherwise."""
-    ships = any(read_card(name).get("task") == task.name for name in shipped_weights(f"{Learned.name}-*"))
-    return Learned.name if ships or policy is not None else SCHEDULE
+class Method(ABC):
+    """A way to reconstruct: a row of a table."""
+
+    name: str
+    made_with: Any = None
+    """What its results depend on besides data and code: a JSON value."""
+    one_by_one: bool = False
+    """Whether larger batches are no faster."""
+    whole_set: bool = False
+    """Whether it takes all images of a condition in one call and cuts them into batches itself."""
+    needs_truth: bool = False
+    """Whether it sees the true images; others are given None."""
+
+    @abstractmethod
+    def __call__(self, y: Tensor, physics: Any, truth: Tensor | None) -> Outcome:
+        """Reconstruct a batch."""
 
 
-def method_names(task: Task, policy: Path | None = None) -> list[str]:
-    """All methods, in the order of the table."""
-    return [*table_of(task).baselines(), ours(task, policy)]
+class ModelMethod(Method):
+    """PnPilot as users call it, with its safety net: by the learned policy of the task, or else the schedule."""
 
-
-def choose_methods(task: Task, wanted: Sequence[str], policy: Path | None = None) -> tuple[list[str], dict[str, str]]:
-    """The methods asked for, or all that can run here; and why each of the others cannot."""
-    known = method_names(task, policy)
-    for name in wanted:
-        if name not in known:
-            raise UnknownName(f"unknown method {name!r}; known: {', '.join(known)}")
-    obstacles = {name: why for name in known[:-1] if (why := BASELINES[name].obstacle())}
-    for name in wanted:
-        if name in obstacles:
-            raise BadInput(f"{name} {obstacles[name]}")
-    return list(wanted) or [name for name in known if name not in obstacles], {} if wanted else obstacles
-
-
-class Method:
-    """A way to reconstruct, by name; a learned policy is the one that ships for the task, or one in a folder."""
-
-    def __init__(self, name: str, task: Task, device: torch.device, policy: Path | None = None) -> None:
+    def __init__(self, name: str, task: Task, device: torch.device, folder: Path | None = None) -> None:
         self.name, self.task = name, task
-        self.baseline: Baseline | None = None
-        self.made_with: Any
-        """What its results depend on besides data and code."""
         options: dict[str, Any] = {"peak": 1.0, "real": True, "device": device}
-        if name == Learned.name:
-            learned = learned_policy(task.name, policy)
-            self.model = PnPilot(learned.denoiser, policy=learned, **options)
-            self.made_with = [learned.sha256, self.model.denoiser.sha256]
-        elif name == SCHEDULE:
-            self.model = PnPilot(policy=SCHEDULE, **options)
-            self.made_with = [SCHEDULE, self.model.denoiser.sha256]
+        if name == SAFE:
+            self.model = PnPilot(policy=SAFE, **options)
+            self.made_with = [SAFE, self.model.denoiser.sha256]
         else:
-            self.baseline = build_baseline(name)
-            self.made_with = self.baseline.made_with()
-        self.one_by_one = self.baseline is not None and self.baseline.one_by_one
+            policy = learned_policy(task.name, folder)
+            self.model = PnPilot(policy.denoiser, policy=policy, **options)
+            self.made_with = [policy.sha256, self.model.denoiser.sha256]
 
-    def __call__(self, y: Tensor, physics: Any) -> Answer:
-        """Reconstruct a batch of plain images (B, C, H, W)."""
-        if self.baseline is not None:
-            image, iterations = self.baseline.answer(y, physics)
-        else:
-            result = self.model.reconstruct(y, physics)
-            image, iterations = result.image, torch.tensor([trace["iterations"] for trace in result.trace])
-        return Answer(self.task.extract(image), iterations)
+    def __call__(self, y: Tensor, physics: Any, truth: Tensor | None = None) -> Outcome:  # noqa: ARG002
+        """Reconstruct a batch."""
+        result = self.model.reconstruct(y, physics)
+        iterations = torch.tensor([trace["iterations"] for trace in result.trace])
+        return Outcome(self.task.extract(result.image), iterations)
 
 
-def learned_policy(task: str, folder: Path | None = None) -> Learned:
-    """The policy that ships for a task, or the one in a folder if it was trained for that task."""
-    found = Learned.find(folder or task)
-    if found.task != task:
-        raise Incompatible(f"the policy in {folder} was trained for task {found.task!r}, not for {task!r}")
-    return found
+class BaselineMethod(Method):
+    """Somebody else's method."""
+
+    def __init__(self, name: str, task: Task) -> None:
+        self.name, self.task, self.baseline = name, task, build_baseline(name)
+        self.made_with, self.one_by_one = self.baseline.made_with(), self.baseline.one_by_one
+
+    def __call__(self, y: Tensor, physics: Any, truth: Tensor | None = None) -> Outcome:  # noqa: ARG002
+        """Reconstruct a batch."""
+        image, iterations = self.baseline.answer(y, physics)
+        return Outcome(self.task.extract(image), iterations)
+
+
+Rows = Mapping[str, Callable[[], Method]]
+"""The methods that a table may have rows for, in its order; each is made when it is chosen."""
+
+
+def comparison_rows(task: Task, device: torch.device, policy: Path | None = None) -> Rows:
+    """The baselines of the task's table, and ours last."""
+    ours = Learned.name if policy is not None or ships(task.name) else SAFE
+    return {**baseline_rows(table_of(task).baselines(), task), ours: partial(ModelMethod, ours, task, device, policy)}
+
+
+def baseline_rows(names: Iterable[str], task: Task) -> Rows:
+    """Rows of these baselines."""
+    return {name: partial(BaselineMethod, name, task) for name in names}
+
+
+def chosen_methods(rows: Rows, names: Sequence[str]) -> list[Method]:
+    """The methods of these names, ready to run; refuses unknown ones before any is made."""
+    for name in names:
+        if name not in rows:
+            raise UnknownName(f"unknown method {name!r}; known: {', '.join(rows)}")
+    return [rows[name]() for name in names]
+
+
+def comparison_methods(
+    task: Task, device: torch.device, wanted: Sequence[str], policy: Path | None = None
+) -> tuple[list[Method], dict[str, str]]:
+    """The methods asked for, or all that can run here; and why each of the others cannot."""
+    rows, left_out = comparison_rows(task, device, policy), {}
+    ours = list(rows)[-1]
+    require(
+        policy is None or not wanted or ours in wanted,
+        f"--policy is for the method {ours!r}, which is not among the methods",
+    )
+    if not wanted:
+        left_out = {name: why for name in rows if name != ours and (why := BASELINES[name].obstacle())}
+    return chosen_methods(rows, wanted or [name for name in rows if name not in left_out]), left_out

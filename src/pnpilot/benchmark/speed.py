@@ -15,6 +15,7 @@ from ..model import PnPilot
 from ..physics import selected
 from ..tasks import Task
 from .denoising import complexity
+from .timing import wait
 
 ROUNDS = 3
 """Both ways take turns this many times; the median counts."""
@@ -30,13 +31,13 @@ def bench_speed(
     def run(size: int, half: bool, count: int) -> tuple[Tensor, int, float]:
         model.denoiser.bf16 = half
         images, iterations = [], 0
-        _wait(truth.device)
+        wait(truth.device)
         start = time.perf_counter()
         for index in torch.arange(count, device=truth.device).split(size):
             result = model.reconstruct(y[index], selected(physics, index, len(y)))
             images.append(task.extract(result.image).real)
             iterations += sum(record["iterations"] for record in result.trace)
-        _wait(truth.device)
+        wait(truth.device)
         return torch.cat(images), iterations, time.perf_counter() - start
 
     single = min(len(truth), batch)
@@ -77,14 +78,9 @@ def matrix_rate(device: torch.device) -> float:
     a = torch.randn(size, size, device=device, dtype=kind)
     rates = []
     for _ in range(5):
-        _wait(device)
+        wait(device)
         start = time.perf_counter()
         a @ a
-        _wait(device)
+        wait(device)
         rates.append(2 * size**3 / (time.perf_counter() - start))
     return max(rates)
-
-
-def _wait(device: torch.device) -> None:
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)

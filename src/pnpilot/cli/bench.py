@@ -63,22 +63,16 @@ def bench_denoisers(
 
     The parameters are searched with the truth at hand, which is work for a GPU; --no-pnp leaves that out.
     """
-    from ..benchmark.data import check_datasets
-    from ..benchmark.denoisers import DATASETS, LEVELS, PNP_SET, DenoiserResults, bench_denoisers, left_out, ready
+    from ..benchmark.denoisers import DATASETS, DenoiserResults, DenoiserTable, left_out, ready
     from ..denoisers import build_denoiser
-    from ..errors import BadInput
 
-    chosen = listed(method)
+    chosen, where = listed(method), chosen_device(device)
     folders = _weight_folders(weights or (), chosen)
-    names, sets = chosen or distinct([*ready(), *folders]), listed(dataset) or list(DATASETS)
-    check_datasets(data, sets, images)
-    if not no_pnp:
-        try:
-            check_datasets(data, [PNP_SET], images)
-        except BadInput as error:
-            raise BadInput(f"{error}; --no-pnp does without it") from error
-    where = chosen_device(device)
+    names = chosen or distinct([*ready(), *folders])
     denoisers = {name: build_denoiser(name, weights=folders.get(name)).to(where) for name in names}
+    plan = DenoiserTable(denoisers, data, listed(dataset) or DATASETS, not no_pnp, images=images, seed=seed)
+    plan.batch = batch or (512 if where.type == "cuda" else 8)
+    plan.check()
     results = DenoiserResults(json, seed)
     if missing := [] if chosen else left_out(names):
         typer.echo(
@@ -86,18 +80,8 @@ def bench_denoisers(
             "train one with `pnpilot train denoiser NAME` and add --weights NAME=FOLDER",
             err=True,
         )
-    cells = len(names) * (len(sets) * len(LEVELS) + (not no_pnp))
-    with table_progress(results, cells) as tick:
-        bench_denoisers(
-            denoisers,
-            data,
-            results,
-            datasets=sets,
-            pnp=not no_pnp,
-            batch=batch or (512 if where.type == "cuda" else 8),
-            images=images,
-            tick=tick,
-        )
+    with table_progress(results, len(plan)) as tick:
+        plan.run(results, tick)
 
 
 @bench.command("policies")
@@ -127,26 +111,29 @@ def bench_policies(
 
     The rows fixed-optimal and oracle search with the truth at hand: minutes on a GPU, hours on a CPU.
     """
-    from ..benchmark.data import check_datasets, choose_settings
-    from ..benchmark.policies import Bench, bench_policies, check_methods, learned_policies, row_names
+    from ..benchmark.comparison import Comparison
+    from ..benchmark.data import choose_datasets, choose_settings
+    from ..benchmark.learned import learned_policies
+    from ..benchmark.policy_methods import policy_methods
+    from ..benchmark.policy_runs import Rig
     from ..benchmark.results import Results
-    from ..benchmark.tables import table_of
     from ..denoisers import build_denoiser
     from ..tasks import build_task
 
-    where = chosen_device(device)
+    where, chosen = chosen_device(device), build_task(task)
     network = build_denoiser(denoiser, weights=weights).to(where)
-    plan = Bench(build_task(task), solver, network, seed=seed, seeds=seeds, size=parsed_size(size))
-    plan.channels = channels_of(plan.task, colour)
-    plan.batch, plan.estimate_noise = batch or (512 if where.type == "cuda" else 8), estimate_noise
-    sets, settings = listed(dataset) or list(table_of(plan.task).datasets), choose_settings(plan.task, setting or ())
-    plan.learned = learned_policies(plan, policy or [])
-    methods = distinct(listed(method) or row_names(plan.task, plan.learned))
-    check_methods(plan.task, methods, plan.learned)
-    check_datasets(data, sets, images)
+    rig = Rig(solver, network, batch or (512 if where.type == "cuda" else 8), estimate_noise)
+    channels, sides = channels_of(chosen, colour), parsed_size(size)
+    settings = choose_settings(chosen, setting or ())
+    sets = choose_datasets(chosen, data, listed(dataset), images)
+    fitting = rig.solver_for(chosen, settings[0], (channels, *sides))
+    learned = learned_policies(chosen.name, fitting, network, policy or ())
+    methods = policy_methods(chosen, rig, learned, listed(method))
+    plan = Comparison(chosen, data, sets, settings, methods, where, sides, images, seed, seeds)
+    plan.batch, plan.channels = rig.batch, channels
     results = Results(json, seed, seeds)
-    with table_progress(results, seeds * len(sets) * len(settings) * len(methods)) as tick:
-        bench_policies(plan, data, results, datasets=sets, methods=methods, settings=settings, images=images, tick=tick)
+    with table_progress(results, len(plan)) as tick:
+        plan.run(results, tick=tick)
 
 
 @bench.command("speed")
@@ -165,7 +152,7 @@ def bench_speed(
 ) -> None:
     """Images per second in batches and one by one, and the share of the device's peak."""
     from ..benchmark.data import load_dataset
-    from ..benchmark.methods import learned_policy
+    from ..benchmark.learned import learned_policy
     from ..benchmark.results import header
     from ..benchmark.speed import ROUNDS, bench_speed
     from ..benchmark.tables import table_of

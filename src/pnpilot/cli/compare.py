@@ -70,30 +70,24 @@ def bench_compare(
 
     from ..benchmark.cells import Cells
     from ..benchmark.comparison import Comparison
-    from ..benchmark.data import check_datasets, choose_settings
+    from ..benchmark.data import choose_datasets, choose_settings
     from ..benchmark.examples import examples, shown_settings
-    from ..benchmark.methods import choose_methods
+    from ..benchmark.methods import comparison_methods
     from ..benchmark.report import markdown
     from ..benchmark.results import Results
     from ..benchmark.tables import table_of
-    from ..errors import require
     from ..io.files import write_atomically
     from ..plots import compare_crops
-    from ..policies.learned import Learned
     from ..tasks import build_task
 
     # Refuse anything wrong before the first measurement.
     chosen, where = build_task(task), chosen_device(device)
-    methods, left_out = choose_methods(chosen, listed(method), policy)
-    ours = Learned.name
-    require(policy is None or ours in methods, f"--policy is for the method {ours!r}, which is not among the methods")
-    table = table_of(chosen)
-    sets, settings = listed(dataset) or list(table.datasets), choose_settings(chosen, setting or ())
-    check_datasets(data, sets, images)
-    plan = Comparison(chosen, data, sets, settings, methods, where, parsed_size(size), images, seed, policy=policy)
-    plan.channels = channels_of(chosen, colour)
+    table, settings = table_of(chosen), choose_settings(chosen, setting or ())
+    sets = choose_datasets(chosen, data, listed(dataset), images)
+    methods, left_out = comparison_methods(chosen, where, listed(method), policy)
+    plan = Comparison(chosen, data, sets, settings, methods, where, parsed_size(size), images, seed)
     plan.seeds, plan.draws = seeds or table.seeds, draws or table.draws
-    plan.batch = batch or (64 if where.type == "cuda" else 8)
+    plan.batch, plan.channels = batch or (64 if where.type == "cuda" else 8), channels_of(chosen, colour)
     for name, why in left_out.items():
         typer.echo(f"left out: {name} {why}", err=True)
 
@@ -102,10 +96,9 @@ def bench_compare(
     results = Results(files[1], seed, plan.seeds, plan.draws)
     with stoppable("stopped; what is finished is kept, and the same command goes on from it"):
         with progress_bar(len(plan)) as tick:
-            plan.run(cells, results, tick)
-        write_atomically(
-            files[0], markdown(table.title, results.rows, results.content["command"], table.notes).encode()
-        )
+            plan.run(results, cells, tick)
+        report = markdown(table.title, results.rows, results.content["command"], table.notes)
+        write_atomically(files[0], report.encode())
         results.show(Console())
         if figure:
             with progress_bar(len(sets) * len(shown_settings(plan)) * len(methods)) as tick:
