@@ -75,7 +75,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in NAMES:
         monkeypatch.setattr(BASELINES[name], "iterations", min(BASELINES[name].iterations, 3))
     monkeypatch.setattr(dolphin, "FIXED", 1)
-    monkeypatch.setattr(prdeep, "EACH", 2)
+    monkeypatch.setattr(prdeep, "STEPS", 2)
 
 
 def check(name: str, image: Tensor, truth: Tensor) -> None:
@@ -219,7 +219,7 @@ def test_in_strong_noise_a_constraint_helps_and_a_prior_helps_more(name: str, mo
     """Non-negative values by one decibel against amplitudes alone, priors by five after a few iterations."""
     kind, truth = BASELINES[name], phantom(48, 48, 1)
     monkeypatch.setattr(kind, "iterations", min(kind.iterations, 60 if name == "hio" else 15))
-    monkeypatch.setattr(prdeep, "EACH", 20)
+    monkeypatch.setattr(prdeep, "STEPS", 20)
     y, physics = PhaseRetrieval().simulate(truth, PhaseRetrieval.setting(81))
     gain = psnr(built(name)(y, physics), truth) - psnr(built("hio-free")(y, physics), truth)
     assert gain > (1 if name == "hio" else 5), gain.item()

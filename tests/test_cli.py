@@ -389,6 +389,14 @@ def test_an_unreadable_image_stops_a_table_before_it_begins(data: Path, tmp_path
     assert not (tmp_path / "d.json").exists()
 
 
+def test_a_picture_does_not_replace_something_else(data: Path, tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("years of work")
+    result = run("bench", "strength", "--data", data, "--out", tmp_path / "thesis.tex")
+    assert result.returncode == 2
+    assert "thesis.tex holds something else than a picture" in result.stderr
+    assert (tmp_path / "thesis.tex").read_text() == "years of work"
+
+
 @pytest.mark.parametrize("command", ["policies", "denoisers", "speed"])
 def test_a_file_that_holds_something_else_is_not_overwritten(command: str, data: Path, tmp_path: Path) -> None:
     file = tmp_path / "thesis.txt"

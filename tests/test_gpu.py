@@ -55,7 +55,7 @@ def test_a_learned_policy_does_the_same_as_on_the_cpu(name: str) -> None:
 @pytest.mark.parametrize("name", BASELINES)
 def test_baselines_do_the_same_as_on_the_cpu(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(BASELINES[name], "iterations", min(BASELINES[name].iterations, 20))
-    monkeypatch.setattr(prdeep, "EACH", 10)
+    monkeypatch.setattr(prdeep, "STEPS", 10)
     (serves,) = BASELINES[name].serves
     task, truth = build_task(serves), phantom(64, 64, 2)
 

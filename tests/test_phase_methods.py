@@ -30,7 +30,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in NAMES:
         monkeypatch.setattr(BASELINES[name], "iterations", min(BASELINES[name].iterations, 30 if name == "wf" else 3))
     monkeypatch.setattr(dolphin, "FIXED", 1)
-    monkeypatch.setattr(prdeep, "EACH", 2)
+    monkeypatch.setattr(prdeep, "STEPS", 2)
 
 
 # What they share.

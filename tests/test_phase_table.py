@@ -201,7 +201,7 @@ def test_the_size_of_a_batch_changes_nothing(bench: Comparison, tmp_path: Path) 
 def test_iterations_are_those_that_each_image_took(
     bench: Comparison, cells: Cells, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pnpilot.baselines.prdeep.EACH", 2)
+    monkeypatch.setattr("pnpilot.baselines.prdeep.STEPS", 2)
     bench.methods, bench.images = made("prdeep", "hio"), 1
     bench.settings = [SETTING, PhaseRetrieval.setting(81)]
     rows = rows_of(bench, cells)

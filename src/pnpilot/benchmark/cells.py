@@ -15,9 +15,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..io.files import writable_folder, write_atomically, write_json
+from ..errors import BadInput
+from ..io.files import read_json, writable_folder, write_atomically, write_json
 from .data import SIZE
 from .results import header
+from .scores import SCORES
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,9 @@ class Cell:
         shape = "x".join(map(str, (*self.size, self.channels) if self.channels != 1 else self.size))
         words = f"{self.dataset} {shape} {self.setting} {self.method} seed={self.seed}"
         words += "" if self.draw is None else f" draw={self.draw}"
-        return re.sub(r"[^\w.=+-]+", "_", words)
+        plain = re.sub(r"[^\w.=+-]", "_", words)
+        # Labels that differ in their signs alone are told apart by a number.
+        return plain if plain == words.replace(" ", "_") else f"{plain}_{zlib.crc32(words.encode()):08x}"
 
     @property
     def file(self) -> str:
@@ -58,9 +62,10 @@ class Cells:
     def read(self, cell: Cell, made_with: Any) -> dict[str, dict[str, Any]]:
         """The known scores by image; none if they were made with something else."""
         try:
-            content = json.loads((self.folder / cell.file).read_text())
-            return content["images"] if content["made_with"] == json.loads(json.dumps(made_with)) else {}
-        except (OSError, ValueError, KeyError, TypeError):
+            content = read_json(self.folder / cell.file)
+            images = content["images"] if content["made_with"] == json.loads(json.dumps(made_with)) else {}
+            return {name: own for name, own in images.items() if _whole(own)}
+        except (BadInput, KeyError, TypeError, AttributeError):  # not there, or damaged
             return {}
 
     def write(self, cell: Cell, made_with: Any, images: Mapping[str, Mapping[str, Any]]) -> None:
@@ -85,6 +90,19 @@ class Cells:
         """What it was made from and with is part of its name: a picture of something else is not found."""
         key = zlib.crc32(json.dumps([made_with, identity]).encode())
         return self.folder / f"{cell.stem}_{key:08x}.npy"
+
+
+def _whole(scores: Any) -> bool:
+    return isinstance(scores, dict) and all(isinstance(scores.get(name), int | float) for name in SCORES)
+
+
+def fingerprint(data: Tensor) -> str:
+    """Tells measurements of one image apart, whatever made them differ; rounding on another machine does not."""
+    values = torch.view_as_real(data) if data.is_complex() else data
+    values = values.flatten().cpu().double()
+    probe = torch.randn(len(values), generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    norm = values.norm()
+    return f"{norm:.3e} {(values @ probe / norm.clamp_min(1e-300)).item():.3f}"
 
 
 def checksum(image: Tensor) -> int:

@@ -14,7 +14,7 @@ from torch import Tensor
 from ..io.images import image_paths
 from ..physics import selected
 from ..tasks import Setting, Task
-from .cells import Cell, Cells, checksum
+from .cells import Cell, Cells, checksum, fingerprint
 from .data import SIZE, dataset_folder, load_dataset
 from .methods import Method
 from .results import Results
@@ -30,7 +30,7 @@ class ImageSet(NamedTuple):
 
     names: list[str]
     truth: Tensor
-    identities: list[dict[str, int]]
+    identities: list[dict[str, Any]]
     """Place and checksum: the noise depends on an image's place in the set."""
 
     @property
@@ -45,6 +45,10 @@ class Condition(NamedTuple):
     images: ImageSet
     y: Tensor
     physics: Any
+
+    def identity(self, place: int) -> dict[str, Any]:
+        """What tells an image and its data from others: an operator may have changed under the same name."""
+        return {**self.images.identities[place], "data": fingerprint(self.y[place])}
 
     def at(self, places: Sequence[int]) -> tuple[Tensor, Any]:
         """Data and physics of these images; of all of them the same objects every time, so that methods know them."""
@@ -156,7 +160,7 @@ class Comparison:
         seconds = seconds / len(places) if outcome.seconds is None else outcome.seconds
         found = outcome.image.cpu()
         if cells is not None and images.shown in places and (cell.seed, cell.draw) == self.samples()[0]:
-            identity = images.identities[images.shown]
+            identity = condition.identity(images.shown)
             cells.keep_picture(cell, depends_on(method, images), identity, found[places.index(images.shown)])
         scores = scored(found, truth, outcome.iterations, seconds, self.device)
         constants = {name: values.tolist() for name, values in outcome.found.items()}
@@ -168,7 +172,8 @@ class Comparison:
         self, cells: Cells | None, cell: Cell, method: Method, condition: Condition, tick: Tick
     ) -> dict[str, dict[str, Any]]:
         """Scores by image: known ones are read, the others computed and kept batch by batch."""
-        names, identities = condition.images.names, condition.images.identities
+        names = condition.images.names
+        identities = [condition.identity(place) for place in range(len(names))]
         made_with = depends_on(method, condition.images)
         known = {} if cells is None else cells.read(cell, made_with)
         missing = [i for i, name in enumerate(names) if not identities[i].items() <= known.get(name, {}).items()]

@@ -10,7 +10,7 @@ from torch import Tensor
 from ..metrics import psnr
 from ..tasks import Setting
 from .cells import Cells
-from .comparison import Comparison, Condition, depends_on
+from .comparison import Comparison, depends_on
 
 
 class Example(NamedTuple):
@@ -39,12 +39,11 @@ def examples(plan: Comparison, cells: Cells, tick: Callable[[str], Any] = lambda
         name, truth = images.names[images.shown], images.truth[images.shown]
         for setting in shown_settings(plan):
             shown: dict[str, Tensor] = {}
-            condition: Condition | None = None
+            condition = plan.simulated(images, setting, seed, draw)
             for method in plan.methods:
                 cell = plan.cell(dataset, setting, method, seed, draw)
-                picture = cells.picture(cell, depends_on(method, images), images.identities[images.shown])
+                picture = cells.picture(cell, depends_on(method, images), condition.identity(images.shown))
                 if picture is None or picture.shape != truth.shape:
-                    condition = condition or plan.simulated(images, setting, seed, draw)
                     (places,) = plan.batches(method, [images.shown], images)
                     picture = plan.reconstruct(cells, cell, method, condition, places)[0][places.index(images.shown)]
                 shown[method.name] = picture

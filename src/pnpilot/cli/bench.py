@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from ._shared import (
+    LARGEST_BATCH,
     Batch,
     Colour,
     Data,
@@ -146,7 +147,7 @@ def bench_speed(
     ] = None,
     dataset: Annotated[str | None, typer.Option(help="Test set; default the first of the task.")] = None,
     count: Annotated[int | None, typer.Option(help="Images; default four batches.", min=1)] = None,
-    batch: Annotated[int, typer.Option(help="Images per batch.", min=1)] = 64,
+    batch: Annotated[int, typer.Option(help="Images per batch.", min=1, max=LARGEST_BATCH)] = 64,
     size: Size = "128",
     device: Device = "auto",
 ) -> None:
@@ -192,12 +193,12 @@ def bench_strength(
     from ..benchmark.strength import measure_strength
     from ..benchmark.tables import table_of
     from ..denoisers import build_denoiser
-    from ..io.files import writable_file
+    from ..io.files import writable_picture
     from ..plots import plot_strength
     from ..policies.learned import Learned
     from ..tasks import build_task
 
-    writable_file(out)
+    writable_picture(out)
     where, chosen = chosen_device(device), build_task(task)
     policy = Learned.find(task)
     policy.network.to(where)

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from ._shared import (
+    LARGEST_BATCH,
     Colour,
     Data,
     Datasets,
@@ -42,7 +43,9 @@ def bench_compare(
     ] = None,
     size: Size = "128",
     colour: Colour = False,
-    batch: Annotated[int | None, typer.Option(help="Images per batch; default 8, on a GPU 64.", min=1)] = None,
+    batch: Annotated[
+        int | None, typer.Option(help="Images per batch; default 8, on a GPU 64.", min=1, max=LARGEST_BATCH)
+    ] = None,
     seed: Seed = 0,
     seeds: Annotated[
         int | None,

@@ -14,6 +14,8 @@ from typing import Any
 
 from ..errors import BadInput, CannotWrite, first_line, require
 
+PNG = b"\x89PNG\r\n\x1a\n"
+"""How a picture of ours begins."""
 LARGEST_JSON = 64_000_000
 """Bytes of a JSON file; a larger one is not ours and is not read."""
 
@@ -58,6 +60,16 @@ def writable_json(path: Path) -> Path:
         except BadInput:
             ours = False
         require(ours, f"{path} holds something else than results of pnpilot; name a new file, or delete this one")
+    return path
+
+
+def writable_picture(path: Path) -> Path:
+    """Prove that a picture can be written there, and that nothing but an older picture or an empty file is replaced."""
+    writable_file(path)
+    if path.exists() and path.stat().st_size > 0:
+        with writing(path), path.open("rb") as file:
+            ours = file.read(len(PNG)) == PNG
+        require(ours, f"{path} holds something else than a picture; name a new file, or delete this one")
     return path
 
 
