@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import NamedTuple
 from unittest import mock
@@ -52,3 +53,10 @@ def run_process(*arguments: str | Path) -> Result:
     command = [*COMMAND, *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     return Result(done.returncode, done.stdout, done.stderr)
+
+
+def wait_for(path: Path, process: subprocess.Popen[str]) -> None:
+    """Until the process has written the file, however long that takes; a process that has ended first fails."""
+    while not path.exists():
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.05)

@@ -73,3 +73,15 @@ class Looks(Clock):
 @pytest.fixture
 def looks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pnpilot.training.session.Clock", Looks)
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every baseline with few iterations, where their number can be set."""
+    from pnpilot.baselines import BASELINES, dolphin, prdeep
+
+    for name in BASELINES:
+        monkeypatch.setattr(BASELINES[name], "iterations", min(BASELINES[name].iterations, 3))
+    monkeypatch.setattr(dolphin, "FIXED", 1)
+    monkeypatch.setattr(prdeep, "STEPS", 2)
+    monkeypatch.setattr(prdeep.PrDeep, "iterations", 2 * len(prdeep.STAGES))

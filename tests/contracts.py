@@ -19,9 +19,14 @@ from tests.conftest import phantom
 SIZE = 32
 
 
+def pictures(task: Task, height: int = SIZE, width: int = SIZE, batch: int = 2) -> Tensor:
+    """True images with as many channels as the task takes: grey if it can."""
+    return phantom(height, width, batch).repeat(1, min(task.channels), 1, 1)
+
+
 def example_problem(task: Task, *, batch: int = 2, size: int = SIZE, **hints: Any) -> tuple[Problem, Tensor]:
     """A small problem of a task with its true images."""
-    truth = phantom(size, size, batch)
+    truth = pictures(task, size, size, batch)
     y, physics = task.simulate(truth, task.settings[0], seed=3)
     return open_problem(y, physics, Hints(peak=hints.pop("peak", 1.0), **hints)), truth
 

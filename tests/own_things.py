@@ -10,6 +10,7 @@ from torch import Tensor
 
 from pnpilot.baselines.base import BASELINES, Baseline
 from pnpilot.denoisers.base import DENOISERS, Denoiser
+from pnpilot.errors import Incompatible
 from pnpilot.policies.base import POLICIES, Policy
 from pnpilot.problems import Hints, Problem
 from pnpilot.problems.base import PROBLEMS
@@ -116,4 +117,6 @@ class Backprojection(Baseline):
 
     def __call__(self, y: Tensor, physics: Physics) -> Tensor:
         """A†y."""
+        if not isinstance(physics, LinearPhysics):
+            raise Incompatible(f"own-baseline needs a linear physics, got a {type(physics).__name__}")
         return physics.A_dagger(y)

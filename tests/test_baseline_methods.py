@@ -336,6 +336,6 @@ def test_own_weights_and_networks_are_taken_and_missing_ones_are_said(
     assert_close(loaded(y, physics), given(y, physics), 5e-2)  # fp16 on disk
     assert loaded.made_with() == json.loads((tmp_path / "admm-net.json").read_text())["sha256"]
     assert given.made_with() is None
-    monkeypatch.setattr("pnpilot.baselines._unrolled.has_weights", lambda _: False)
+    monkeypatch.setattr("pnpilot.baselines._unrolled.has_weights", lambda *_: False)
     with pytest.raises(BadInput, match="admm-net has no weights yet: pnpilot train baseline admm-net --data DIR"):
         build_baseline("admm-net")

@@ -15,7 +15,7 @@ from pnpilot.physics import joined, selected
 from pnpilot.problems import Hints, open_problem
 from pnpilot.tasks import TASKS, Setting, Task, build_task
 from tests.conftest import phantom
-from tests.contracts import assert_close
+from tests.contracts import assert_close, pictures
 
 
 def mixtures(task: Task) -> list[Setting]:
@@ -28,7 +28,7 @@ def mixtures(task: Task) -> list[Setting]:
 def test_a_batch_of_different_settings_equals_one_by_one_or_is_refused(name: str, smoother: Denoiser) -> None:
     task = build_task(name)
     own = mixtures(task)
-    truth = phantom(32, 32, len(own))
+    truth = pictures(task, batch=len(own))
     try:
         y, physics = task.simulate(truth, own, seed=5)
     except Incompatible as refusal:
@@ -52,7 +52,8 @@ def test_a_batch_of_different_settings_equals_one_by_one_or_is_refused(name: str
 
 @pytest.mark.parametrize("name", TASKS)
 def test_parts_of_a_batch_in_any_order(name: str) -> None:
-    task, truth = build_task(name), phantom(32, 32, 4)
+    task = build_task(name)
+    truth = pictures(task, batch=4)
     y, physics = task.simulate(truth, task.settings[0], seed=2)
     index = torch.tensor([3, 0, 0, 2])
     part = selected(physics, index, 4)

@@ -30,12 +30,13 @@ from pnpilot.tasks import TASKS, build_task
 from pnpilot.tasks.csmri import CSMRI
 from pnpilot.types import Action
 from tests.conftest import phantom
-from tests.contracts import assert_close
+from tests.contracts import assert_close, pictures
 
 
 @pytest.mark.parametrize("name", TASKS)
 def test_one_call_for_every_task(name: str, smoother: Denoiser) -> None:
-    task, truth = build_task(name), phantom(32, 32, 2)
+    task = build_task(name)
+    truth = pictures(task)
     y, physics = task.simulate(truth, task.settings[0])
     x = PnPilot(smoother)(y, physics)
     assert x.shape == task.embed(truth).shape
@@ -65,8 +66,8 @@ def test_works_in_deepinvs_own_test_with_its_metrics(smoother: Denoiser) -> None
 @pytest.mark.parametrize("name", TASKS)
 def test_scale_equivariance(name: str, smoother: Denoiser) -> None:
     """model(c·y) = c·model(y) when the noise level scales along."""
-    task, truth = build_task(name), phantom(32, 32, 2)
-    y, physics = task.simulate(truth, task.settings[0])
+    task = build_task(name)
+    y, physics = task.simulate(pictures(task), task.settings[0])
     small = PnPilot(smoother, sigma_n=0.02)(y, physics)
     large = PnPilot(smoother, sigma_n=0.16)(8 * y, physics)
     assert_close(large, 8 * small, 1e-4)

@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -26,6 +25,7 @@ from pnpilot.training import checkpoint as checkpoints
 from pnpilot.training.failures import mendable
 from pnpilot.training.signals import StopSignals
 from pnpilot.weights import store
+from tests.cli import wait_for
 from tests.conftest import Smoother, block_pictures
 from tests.test_comparison import Said, speaker
 
@@ -236,9 +236,7 @@ def test_a_process_ends_in_order_by_sigterm(tmp_path: Path) -> None:
     process = subprocess.Popen(
         [sys.executable, "-c", ENDLESS, images, checkpoint.parent], cwd=ROOT, stderr=subprocess.PIPE, text=True
     )
-    while not checkpoint.exists():
-        assert process.poll() is None, process.communicate()
-        time.sleep(0.05)
+    wait_for(checkpoint, process)
     process.send_signal(signal.SIGTERM)
     _, said = process.communicate()
     assert process.returncode == 143, said

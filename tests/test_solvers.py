@@ -39,6 +39,13 @@ def random_action(solver: Solver, batch: int, iterations: int) -> Action:
 
 
 @pytest.mark.parametrize("name", SOLVERS)
+def test_each_says_who_published_it(name: str) -> None:
+    reference = SOLVERS[name].reference
+    assert reference.strip()
+    assert "\n" not in reference
+
+
+@pytest.mark.parametrize("name", SOLVERS)
 def test_gradient_reaches_every_parameter_of_every_iteration(name: str, smoother: Denoiser) -> None:
     solver = build_solver(name)
     problem, truth = example_problem(CSMRI())

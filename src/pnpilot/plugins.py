@@ -16,7 +16,7 @@ from pathlib import Path
 from .errors import BadInput
 
 GROUP = "pnpilot"
-"""Entry points of this group name modules to load."""
+"""Entry points of this group name modules to load, as `module` or `module:anything`."""
 VARIABLE = "PNPILOT_WITH"
 """Files and modules to load, separated like paths. An environment variable, so that other processes of a run, such as
 the workers of a search, load them too."""
@@ -41,7 +41,7 @@ def discover() -> None:
     for name in filter(None, os.environ.get(VARIABLE, "").split(os.pathsep)):
         _load(name)
     for point in entry_points(group=GROUP):
-        _load(point.value)
+        _load(point.module)  # an attribute after a colon is of no use here
 
 
 def _load(name: str) -> None:

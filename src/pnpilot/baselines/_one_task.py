@@ -21,6 +21,7 @@ P = TypeVar("P", bound=Problem)
 class OneTask(Baseline, Generic[P]):
     """A method for the problems of one task, with real images in [0, 1]."""
 
+    bounded = True
     task: ClassVar[type[Task]]
     problem: ClassVar[type[Problem]]
     """The kind of problem it solves."""

@@ -14,11 +14,12 @@ from torch import Tensor
 
 from ..errors import BadWeights
 from ._one_task import OneTask, P
+from .base import BASELINES
 
 
 def parameters_file(name: str) -> Path:
-    """Where the constants of a method are kept."""
-    return Path(__file__).parent / "parameters" / f"{name}.json"
+    """Where the constants of a method are kept: in `parameters`, beside the file that defines it."""
+    return BASELINES[name].home() / "parameters" / f"{name}.json"
 
 
 class Searched(OneTask[P]):
@@ -57,8 +58,12 @@ class Searched(OneTask[P]):
     @classmethod
     def obstacle(cls) -> str | None:
         """Missing modules, or constants that have not been searched yet."""
-        unsearched = f"has no constants yet: pnpilot train baseline {cls.name} --data DIR"
-        return cls.uninstalled() or (None if parameters_file(cls.name).is_file() else unsearched)
+        path = parameters_file(cls.name)
+        unsearched = (
+            f"has no constants yet: pnpilot train baseline {cls.name} --data DIR searches them; "
+            f"then move {path.name} to {path.parent}"
+        )
+        return cls.uninstalled() or (None if path.is_file() else unsearched)
 
     @classmethod
     def table(cls) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from ..denoisers.base import freeze
 from ..problems.masked_fourier import MaskedFourier
-from ..weights import has_weights, load_weights
+from ..weights import has_weights, load_weights, weights_folder
 from ._mri import MRIBaseline
 
 
@@ -29,7 +29,7 @@ class UnrolledNetwork(nn.Module, ABC):
 
 
 class Unrolled(MRIBaseline):
-    """A network that `pnpilot train baseline NAME` trained; its weights ship."""
+    """A network that `pnpilot train baseline NAME` trains."""
 
     network_class: type[UnrolledNetwork]
     batch: int
@@ -41,7 +41,7 @@ class Unrolled(MRIBaseline):
         self.sha256: str | None = None
         if network is None:
             network = self.network_class()
-            self.sha256 = load_weights(network, self.name, weights)["sha256"]
+            self.sha256 = load_weights(network, self.name, weights or self.folder())["sha256"]
         self.network = freeze(network)
 
     def made_with(self) -> str | None:
@@ -49,10 +49,19 @@ class Unrolled(MRIBaseline):
         return self.sha256
 
     @classmethod
+    def folder(cls) -> Path:
+        """Where its weights are kept: in `weights`, beside the file that defines it; ours with all that ship."""
+        ours = cls.home() == Path(__file__).resolve().parent
+        return weights_folder() if ours else cls.home() / "weights"
+
+    @classmethod
     def obstacle(cls) -> str | None:
         """Missing modules, or weights that have not been trained yet."""
-        untrained = f"has no weights yet: pnpilot train baseline {cls.name} --data DIR"
-        return cls.uninstalled() or (None if has_weights(cls.name) else untrained)
+        untrained = (
+            f"has no weights yet: pnpilot train baseline {cls.name} --data DIR trains them; "
+            f"then move {cls.name}.safetensors and {cls.name}.json to {cls.folder()}"
+        )
+        return cls.uninstalled() or (None if has_weights(cls.name, cls.folder()) else untrained)
 
     def reconstruct(self, problem: MaskedFourier) -> Tensor:
         """One pass."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from abc import ABC, abstractmethod
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
@@ -28,9 +30,11 @@ class Baseline(ABC):
 
     name: str
     reference: str
-    """Who published it, and where."""
+    """Who published it, where and in which year; or "nobody"."""
     serves: frozenset[str] = frozenset()
     """The tasks whose benchmark has a row for it."""
+    bounded: bool = False
+    """Whether its images are real and within [0, 1]."""
     modules: tuple[str, ...] = ()
     """Modules it needs that only the extra [baselines] installs."""
     one_by_one: bool = False
@@ -40,7 +44,7 @@ class Baseline(ABC):
 
     @abstractmethod
     def __call__(self, y: Tensor, physics: Physics) -> Tensor:
-        """Reconstruct."""
+        """Reconstruct. A physics that it is not made for is refused by an `Incompatible` that says what it needs."""
 
     def answer(self, y: Tensor, physics: Physics) -> Answer:
         """Reconstruct, and say how many iterations that took."""
@@ -54,6 +58,12 @@ class Baseline(ABC):
     def obstacle(cls) -> str | None:
         """Why it cannot run here, and what to do about it; None if it can."""
         return cls.uninstalled()
+
+    @classmethod
+    def home(cls) -> Path:
+        """The folder of the file that defines it, which may be a user's."""
+        file = getattr(sys.modules[cls.__module__], "__file__", None)
+        return Path(file).resolve().parent if file else Path.cwd()
 
     @classmethod
     def uninstalled(cls) -> str | None:

@@ -41,6 +41,7 @@ class DPIR(Baseline):
 
     reference = "Zhang, Li, Zuo, Zhang, Van Gool & Timofte, TPAMI 2021; deepinv.optim.DPIR"
     serves = frozenset({"csmri"})
+    bounded = True
     iterations = 8
 
     @cached_property
