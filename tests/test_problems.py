@@ -24,7 +24,7 @@ def reached(name: str) -> str:
 
 REACHED = {name: reached(name) for name in TASKS}
 """The problem that each task leads to."""
-EACH = [pytest.param(task, id=f"{task}-{problem}") for task, problem in REACHED.items()]
+EACH_TASK = [pytest.param(task, id=f"{task}-{problem}") for task, problem in REACHED.items()]
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
@@ -37,7 +37,7 @@ def test_every_problem_is_reached_by_a_task(name: str) -> None:
 # What every problem must keep to.
 
 
-@pytest.mark.parametrize("name", EACH)
+@pytest.mark.parametrize("name", EACH_TASK)
 def test_adjoint_is_the_adjoint(name: str) -> None:
     problem, _ = example_problem(build_task(name))
     if "linear" not in problem.offers:
@@ -48,7 +48,7 @@ def test_adjoint_is_the_adjoint(name: str) -> None:
     assert ((left - right).abs() / scale).max() < 1e-5
 
 
-@pytest.mark.parametrize("name", EACH)
+@pytest.mark.parametrize("name", EACH_TASK)
 def test_prox_is_optimal(name: str) -> None:
     """At z = prox(v): ∇D(z) + μ(z − v) = 0."""
     problem, _ = example_problem(build_task(name))
@@ -60,7 +60,7 @@ def test_prox_is_optimal(name: str) -> None:
     assert slope.abs().max() < 1e-4 * v.abs().max()
 
 
-@pytest.mark.parametrize("name", EACH)
+@pytest.mark.parametrize("name", EACH_TASK)
 def test_gradients_reach_the_penalty(name: str) -> None:
     problem, _ = example_problem(build_task(name))
     if "prox" not in problem.offers:
@@ -72,7 +72,7 @@ def test_gradients_reach_the_penalty(name: str) -> None:
     assert torch.isfinite(mu.grad).all()
 
 
-@pytest.mark.parametrize("name", EACH)
+@pytest.mark.parametrize("name", EACH_TASK)
 def test_gradient_is_the_gradient(name: str) -> None:
     """∇D agrees with finite differences of D along a direction."""
     problem, truth = example_problem(build_task(name))
@@ -85,7 +85,7 @@ def test_gradient_is_the_gradient(name: str) -> None:
     assert ((slope - expected).abs() / expected.abs().clamp_min(1e-3)).max() < 1e-2
 
 
-@pytest.mark.parametrize("name", EACH)
+@pytest.mark.parametrize("name", EACH_TASK)
 def test_the_data_term_agrees_with_its_gradient(name: str) -> None:
     """By automatic differentiation; for a complex image that gives ∂D/∂x with respect to both parts."""
     problem, truth = example_problem(build_task(name), size=24)
@@ -94,13 +94,13 @@ def test_the_data_term_agrees_with_its_gradient(name: str) -> None:
     assert_close(slope, problem.grad(x).detach(), 1e-3)
 
 
-@pytest.mark.parametrize("name", EACH)
+@pytest.mark.parametrize("name", EACH_TASK)
 def test_the_truth_is_about_one_noise_level_from_its_data(name: str) -> None:
     problem, truth = example_problem(build_task(name), size=48)
     assert (problem.fidelity(truth.to(problem.x0().dtype)) - 1).abs().max() < 0.15
 
 
-@pytest.mark.parametrize("name", EACH)
+@pytest.mark.parametrize("name", EACH_TASK)
 def test_batch_equals_one_by_one(name: str) -> None:
     problem, _ = example_problem(build_task(name), batch=3)
     v, mu = random_like(problem.x0(), 5), torch.tensor([0.05, 0.2, 0.9])
@@ -118,7 +118,7 @@ def own_tensors(problem: Problem) -> dict[str, Tensor]:
     return {name: value for name, value in held.items() if isinstance(value, Tensor)}
 
 
-@pytest.mark.parametrize("name", EACH)
+@pytest.mark.parametrize("name", EACH_TASK)
 def test_a_selection_can_be_undone_and_leaves_nothing_behind(name: str) -> None:
     problem, _ = example_problem(build_task(name), batch=3)
     order = torch.tensor([2, 0, 1])
@@ -134,7 +134,7 @@ def test_a_selection_can_be_undone_and_leaves_nothing_behind(name: str) -> None:
     assert all(len(short[key]) == 1 for key in batched), "a tensor that is missing in `per_image`"
 
 
-@pytest.mark.parametrize("name", EACH)
+@pytest.mark.parametrize("name", EACH_TASK)
 def test_all_of_a_problem_moves_to_another_device_and_the_original_stays(name: str) -> None:
     """`meta` is a device that every machine has."""
     problem, _ = example_problem(build_task(name))
@@ -146,7 +146,7 @@ def test_all_of_a_problem_moves_to_another_device_and_the_original_stays(name: s
     assert_close(same.grad(problem.x0() / 2), problem.grad(problem.x0() / 2))
 
 
-@pytest.mark.parametrize("name", EACH)
+@pytest.mark.parametrize("name", EACH_TASK)
 def test_images_survive_the_way_in_and_out(name: str) -> None:
     """embed, extract and export agree on the layout, also for colour where the task takes it."""
     task = build_task(name)
@@ -159,7 +159,7 @@ def test_images_survive_the_way_in_and_out(name: str) -> None:
         assert problem.export(truth / 2).shape == task.embed(truth).shape
 
 
-@pytest.mark.parametrize("name", EACH)
+@pytest.mark.parametrize("name", EACH_TASK)
 def test_units_scale_with_the_data(name: str) -> None:
     task = build_task(name)
     y, physics = task.simulate(pictures(task), task.settings[0], seed=3)
@@ -219,7 +219,7 @@ def test_volumes_are_refused() -> None:
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
-@pytest.mark.parametrize("name", EACH)
+@pytest.mark.parametrize("name", EACH_TASK)
 def test_broken_numbers_are_refused(name: str, bad: float) -> None:
     task = build_task(name)
     y, physics = task.simulate(pictures(task, batch=1), task.settings[0])
@@ -228,7 +228,7 @@ def test_broken_numbers_are_refused(name: str, bad: float) -> None:
         open_problem(y, physics)
 
 
-@pytest.mark.parametrize("name", EACH)
+@pytest.mark.parametrize("name", EACH_TASK)
 def test_empty_data_wrong_shapes_and_hints_are_refused(name: str) -> None:
     task = build_task(name)
     y, physics = task.simulate(pictures(task, batch=1), task.settings[0])

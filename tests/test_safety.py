@@ -96,7 +96,7 @@ def test_an_image_that_comes_near_to_its_data_and_leaves_them_is_repaired(name: 
     assert (before > small_distance(problem)).all()
     assert (after < 0.5 * before).all()
     assert [record["fallback"] for record in result.trace] == ["diverged under 'fickle'"] * 2
-    assert any("image 0, 1 diverged under the policy 'fickle': 'schedule' took over" in w for w in result.warnings)
+    assert any("images 0, 1 diverged under the policy 'fickle': 'schedule' took over" in w for w in result.warnings)
 
 
 @pytest.mark.parametrize(("own", "other"), [("csmri", "inpainting"), ("csmri", "deblur"), ("phase", "tomography")])

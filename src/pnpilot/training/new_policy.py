@@ -19,6 +19,9 @@ from ..solvers import Solver, build_solver
 from ..tasks import Task
 from .arguments import PolicyArgs
 
+LARGEST_SAMPLE = 128
+"""Height and width of the problems that are looked at first."""
+
 
 def new_policy(args: PolicyArgs, task: Task, denoiser: Denoiser) -> Learned:
     """An untrained policy; refuses arguments that do not fit."""
@@ -30,7 +33,7 @@ def new_policy(args: PolicyArgs, task: Task, denoiser: Denoiser) -> Learned:
             f"a policy learns through its denoiser, and {denoiser.name!r} has no gradient: choose another one"
         )
     require(1 in task.channels, f"policies are trained on grey images, and the task {task.name!r} takes none")
-    problems = _samples(task, args.size)
+    problems = _samples(task, min(args.size, LARGEST_SAMPLE))
     solver = build_solver(args.solver, problems[0].offers)
     check_fit(problems[0], solver)
     kind = POLICIES[args.method]

@@ -59,7 +59,10 @@ def train_unrolled(
         card["parameters_millions"] = round(sum(p.numel() for p in network.parameters()) / 1e6, 3)
         card["held_out"] = exam.take(trainee.average)
         path = save_weights(trainee.average, args.name, out, card)
-        run.line.say(f"{run.steps} steps: held out {_in_words(card['held_out'])}; weights in {path}")
+        run.line.say(
+            f"{run.steps} steps: held out {_in_words(card['held_out'])}; weights in {path}; "
+            f"those in use are in {kind.folder()}"
+        )
     return card
 
 
