@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from torch import Tensor
 from pnpilot.denoisers import Denoiser
 from pnpilot.denoisers.base import freeze
 from pnpilot.training.clock import Clock
+from tests.cli import Said, speaker
 
 
 class Smoother(Denoiser):
@@ -85,3 +87,9 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dolphin, "FIXED", 1)
     monkeypatch.setattr(prdeep, "STEPS", 2)
     monkeypatch.setattr(prdeep.PrDeep, "iterations", 2 * len(prdeep.STAGES))
+
+
+@pytest.fixture
+def say(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Said]:
+    """The command line in this process, through its entry point."""
+    return speaker(monkeypatch, capsys)

@@ -27,8 +27,9 @@ from pnpilot.physics.coded_diffraction import ShotNoise
 from pnpilot.tasks.csmri import CSMRI
 from pnpilot.tasks.phase import PhaseRetrieval
 from pnpilot.weights import weights_folder
+from tests.cli import Said
 from tests.conftest import phantom
-from tests.test_comparison import Said, names_of, rows_of, save_picture, score_files, speaker, watched_calls
+from tests.test_comparison import names_of, rows_of, save_picture, score_files, watched_calls
 from tests.test_learned import saved_policy
 from tests.test_report import phase_row
 
@@ -69,11 +70,6 @@ def cells(tmp_path: Path) -> Cells:
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
     return watched_calls(monkeypatch)
-
-
-@pytest.fixture
-def say(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Said]:
-    return speaker(monkeypatch, capsys)
 
 
 @pytest.fixture

@@ -25,9 +25,8 @@ from pnpilot.training import checkpoint as checkpoints
 from pnpilot.training.failures import mendable
 from pnpilot.training.signals import StopSignals
 from pnpilot.weights import store
-from tests.cli import wait_for
+from tests.cli import Said, wait_for
 from tests.conftest import Smoother, block_pictures
-from tests.test_comparison import Said, speaker
 
 ROOT = Path(__file__).parent.parent
 
@@ -45,11 +44,6 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ADMMNet, "network_class", Small)
     monkeypatch.setitem(DENOISERS._entries, "compact", lambda: Compact((16, 16), 1))
     monkeypatch.setitem(DENOISERS._entries, "smooth", type("Smooth", (Smoother,), {"name": "smooth"}))
-
-
-@pytest.fixture
-def say(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Said]:
-    return speaker(monkeypatch, capsys)
 
 
 TINY = {
