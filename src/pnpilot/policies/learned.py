@@ -122,7 +122,9 @@ class Learned(Policy):
             raise BadWeights(f"there is no folder {folder}")
         cards = sorted(path.stem for path in folder.glob("*-*.json"))
         if len(cards) != 1:
-            raise BadWeights(f"{folder} holds {len(cards)} policies; a folder of `pnpilot train policy` holds one")
+            raise BadWeights(
+                f"{folder} holds {len(cards)} policies; a folder of `pnpilot train policy` holds one when it is done"
+            )
         policy = cls.load(cards[0], folder)
         if solver not in ("auto", policy.solver.name):
             raise Incompatible(f"the policy in {folder} is for the solver {policy.solver.name!r}, not for {solver!r}")
