@@ -52,3 +52,11 @@ def test_a_folder_that_cannot_be_written_is_one_line() -> None:
     result = run("demo", "--out", "/proc/nothing")
     assert (result.returncode, result.stdout) == (2, "")
     assert result.stderr.startswith("pnpilot: cannot write to the folder")
+
+
+def test_it_replaces_nothing_of_somebody_elses(tmp_path: Path) -> None:
+    (tmp_path / "demo.json").write_text("years of work")
+    result = run("demo", "--out", tmp_path)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert "demo.json holds something else than results of pnpilot" in result.stderr
+    assert (tmp_path / "demo.json").read_text() == "years of work"

@@ -27,7 +27,7 @@ from pnpilot.trace import Trace
 from pnpilot.types import Action
 from pnpilot.weights import read_card, save_weights, shipped_weights
 from tests.conftest import phantom
-from tests.contracts import assert_close, example_problem
+from tests.contracts import assert_close, example_problem, problem_of
 
 
 @pytest.mark.parametrize("solver_name", SOLVERS)
@@ -242,3 +242,10 @@ def test_a_trained_folder_is_refused_for_another_solver_or_other_weights(tmp_pat
         PnPilot.from_pretrained(saved_policy(tmp_path / "run"), solver="hqs")
     with pytest.raises(Incompatible, match="other weights of the denoiser 'compact': sha256 abc"):
         PnPilot.from_pretrained(saved_policy(tmp_path / "other", denoiser_sha256="abc"))
+
+
+def test_a_policy_that_looks_for_other_planes_is_refused() -> None:
+    policy = Learned(build_solver("admm"), observation="paper", width=8, channels=5)
+    problem = problem_of(phantom(32, 32), "x4 sigma=15")
+    with pytest.raises(Incompatible, match="looks at 5 planes, and this problem shows 9"):
+        policy(problem, policy.solver.init(problem), 0)

@@ -110,7 +110,12 @@ def test_installed_packages_offer_modules_and_what_is_in_them(tmp_path: Path) ->
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [("import nothing_of_this_name", "ModuleNotFoundError"), ("def (", "SyntaxError"), ("1 / 0", "ZeroDivisionError")],
+    [
+        ("import nothing_of_this_name", "ModuleNotFoundError"),
+        ("def (", "SyntaxError"),
+        ("1 / 0", "ZeroDivisionError"),
+        ("import sys; sys.exit(0)", "SystemExit"),
+    ],
 )
 def test_a_file_that_cannot_be_loaded_is_one_line(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "broken.py").write_text(text)
