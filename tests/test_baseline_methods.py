@@ -27,7 +27,8 @@ from pnpilot.baselines.ista_net import ISTANetwork
 from pnpilot.baselines.recpf import RecPF
 from pnpilot.errors import BadInput
 from pnpilot.metrics import psnr
-from pnpilot.problems.masked_fourier import MaskedFourier, mirrored
+from pnpilot.problems._kspace import mirrored
+from pnpilot.problems.masked_fourier import MaskedFourier
 from pnpilot.tasks._masks import build_mask
 from pnpilot.tasks.csmri import CSMRI
 from pnpilot.weights import save_weights

@@ -84,9 +84,9 @@ def test_no_image_ends_further_from_its_data_than_start_and_noise_explain(name: 
     limit = torch.maximum(small_distance(problem), problem.fidelity(bounded(problem.x0(), problem.units)))
     assert (after <= 1.001 * limit).all()
     for record, was, now, most in zip(result.trace, before, after, limit, strict=True):
-        assert record.get("fallback") == ("diverged under 'careless'" if was > most else None)
+        assert record.get("fallback") == ("failed under 'careless'" if was > most else None)
         assert now < 0.5 * was if was > most else now == was
-    assert any("diverged under the policy 'careless'" in line for line in result.warnings) == (before > limit).any()
+    assert any("failed under the policy 'careless'" in line for line in result.warnings) == (before > limit).any()
 
 
 @pytest.mark.parametrize("name", TASKS)
@@ -95,8 +95,8 @@ def test_an_image_that_comes_near_to_its_data_and_leaves_them_is_repaired(name: 
     problem, before, after, result = before_and_after(name, Fickle)
     assert (before > small_distance(problem)).all()
     assert (after < 0.5 * before).all()
-    assert [record["fallback"] for record in result.trace] == ["diverged under 'fickle'"] * 2
-    assert any("images 0, 1 diverged under the policy 'fickle': 'schedule' took over" in w for w in result.warnings)
+    assert [record["fallback"] for record in result.trace] == ["failed under 'fickle'"] * 2
+    assert any("images 0, 1 failed under the policy 'fickle': 'schedule' took over" in w for w in result.warnings)
 
 
 @pytest.mark.parametrize(("own", "other"), [("csmri", "inpainting"), ("csmri", "deblur"), ("phase", "tomography")])

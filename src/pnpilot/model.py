@@ -134,7 +134,8 @@ class PnPilot(Reconstructor):
         device = next((parameter.device for parameter in self.denoiser.parameters()), None)
         if device is not None and isinstance(y, Tensor) and y.device != device:
             raise BadInput(f"the data are on {y.device}, the model on {device}: move one with .to()")
-        problem, notes = open_problem(y, physics, self.hints), []
+        problem = open_problem(y, physics, self.hints)
+        notes = list(problem.notes)
         if isinstance(y, Tensor) and y.requires_grad:
             notes.append("the data require gradients, and reconstruction passes none on: use y.detach() to say so")
         solver, policy = self._plan_for(problem.offers)

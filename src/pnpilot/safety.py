@@ -10,19 +10,21 @@ from .policies import Policy, build_policy
 from .prior import bounded
 from .problems import Problem
 from .reconstruct import rollout
-from .solvers import Solver, build_solver
+from .solvers import build_solver
 from .step import Step
 from .trace import Trace
 from .types import named
 
 SAFE = "schedule"
 """The policy that takes over."""
-EXPLAINED = 3.0
+EXPLAINED = 2.0
 """Distance from the data, in units of their noise, that noise and a smooth prior explain."""
-SMALL = 0.1
-"""A distance of a tenth of the data is never far: the noise level given may be too low."""
+SMALL = 0.05
+"""A distance of a twentieth of the data is never far: the noise level given may be too low."""
 GROWTH = 2.0
 """An image whose distance has grown to more than twice its least diverges, unless the distance is small."""
+STILL = 0.1
+"""An image that differs from its start by less than a tenth of the noise has hardly moved."""
 
 
 class Monitor:
@@ -36,12 +38,12 @@ class Monitor:
     def __init__(self, problem: Problem, policy: Policy) -> None:
         self.problem, self.policy = problem, policy
         self.start = bounded(problem.x0(), problem.units)
-        empty = problem.fidelity(torch.zeros_like(problem.x0()))
-        self.small = torch.maximum(SMALL * empty, torch.full_like(empty, EXPLAINED))
-        self.limit = torch.maximum(problem.fidelity(self.start), self.small if policy.stops else empty)
+        self.empty = problem.fidelity(torch.zeros_like(problem.x0()))
+        self.small = torch.maximum(SMALL * self.empty, torch.full_like(self.empty, EXPLAINED))
+        self.limit = torch.maximum(problem.fidelity(self.start), self.small if policy.stops else self.empty)
         self.least = torch.full_like(self.limit, torch.inf)
         self.distance = self.least
-        self.far = self.grew = ~problem.all_active()
+        self.far = self.grew = self.still = ~problem.all_active()
 
     def look(self, step: Step) -> None:
         """Take note of a step."""
@@ -54,7 +56,13 @@ class Monitor:
         self.grew = self.grew | growing
         near = torch.isfinite(self.distance) & (self.distance <= self.limit)
         self.far = ~near | (self.grew & (self.distance > self.small))
+        self.still = self.moved(image) < STILL
         self.least = torch.fmin(self.least, self.distance)
+
+    def moved(self, image: Tensor) -> Tensor:
+        """How far images (B, ...) are from their start, in units of the noise (B,)."""
+        change = (image - self.start).abs().square().flatten(1).mean(1).sqrt()
+        return change / self.problem.noise_unit()
 
 
 def repaired(
@@ -68,11 +76,13 @@ def repaired(
     places = torch.arange(len(problem)) if places is None else places
     image = bounded(policy.solver.output(last.state), problem.units)
     known = policy.knows(problem)
-    if not bool((monitor.far | ~known).any()):
-        return image, []
+    failed = known & (monitor.far | monitor.still & policy.stops)
+    if not bool((failed | ~known).any()):
+        return image, _doubts(image, monitor, known, places)
     image = image.to(torch.promote_types(image.dtype, monitor.start.dtype), copy=True)
     messages = _untrained(image, ~known, monitor, trace, denoiser, places)
-    return image, messages + _far_off(image, monitor.far & known, monitor, trace, denoiser, places)
+    messages += _far_off(image, failed, monitor, trace, denoiser, places)
+    return image, messages + _doubts(image, monitor, known, places)
 
 
 def _untrained(
@@ -83,7 +93,7 @@ def _untrained(
     if not len(index):
         return []
     part = monitor.problem.select(index)
-    step, again = _by_schedule(part, build_solver("auto", part.offers), denoiser)
+    step, again = _by_schedule(part, denoiser)
     found, messages = repaired(step, again, denoiser, places[index.cpu()])
     image[index] = found.to(image.dtype)
     trace.replace(index.tolist(), step.trace, f"unknown to {monitor.policy.name!r}")
@@ -97,33 +107,49 @@ def _far_off(
     problem, policy, distance = monitor.problem, monitor.policy, monitor.distance
     far, messages = far_off.nonzero().flatten(), []
     if len(far) and policy.name != SAFE and problem.units.sigma_n is not None:
-        step, again = _by_schedule(problem.select(far), policy.solver, denoiser)
-        better = ~again.far & (again.distance < distance[far])
+        step, again = _by_schedule(problem.select(far), denoiser)
+        # A start may fit its data whatever was measured: next to one, it is enough that noise explains the rest.
+        nearer = (again.distance < distance[far]) | (monitor.still[far] & (again.distance <= again.small))
+        better = ~again.far & nearer
         if bool(better.any()):
             saved = far[better]
-            image[saved] = bounded(policy.solver.output(step.state), again.problem.units)[better].to(image.dtype)
+            image[saved] = bounded(again.policy.solver.output(step.state), again.problem.units)[better].to(image.dtype)
             records = [record for record, own in zip(step.trace, better.tolist(), strict=True) if own]
-            trace.replace(saved.tolist(), records, f"diverged under {policy.name!r}")
+            trace.replace(saved.tolist(), records, f"failed under {policy.name!r}")
             was, now = distance[saved].max(), again.distance[better].max()
             messages.append(
-                f"{named(places[saved.cpu()])} diverged under the policy {policy.name!r}: {SAFE!r} took over, and is "
+                f"{named(places[saved.cpu()])} failed under the policy {policy.name!r}: {SAFE!r} took over, and is "
                 f"{now:.3g} instead of {was:.3g} times the noise from the data"
             )
             far = far[~better]
-    nearer = problem.fidelity(monitor.start)[far] < distance[far]
-    if len(lost := far[nearer]):
+    lost = far[~monitor.still[far] & (problem.fidelity(monitor.start)[far] < distance[far])]
+    if len(lost):
         image[lost] = monitor.start[lost].to(image.dtype)
         trace.give_up(lost.tolist())
         messages.append(f"{named(places[lost.cpu()])} diverged: its start is returned instead")
-    if len(kept := far[~nearer]):
+    return messages
+
+
+def _doubts(image: Tensor, monitor: Monitor, known: Tensor, places: Tensor) -> list[str]:
+    """Warnings for images that come back further from their data than noise explains, or as they started."""
+    problem = monitor.problem
+    distance, moved = problem.fidelity(image), monitor.moved(image)
+    messages = []
+    if bool((off := known & ~(distance <= monitor.small)).any()):
+        share = 100 * (distance / monitor.empty)[off].max()
         messages.append(
-            f"{named(places[kept.cpu()])} ended {distance[kept].max():.3g} times the noise from the data, and "
-            "nothing else is nearer"
+            f"{named(places[off.cpu()])} ended {distance[off].max():.3g} times the noise from the data, or {share:.0f} % "
+            "of them: look at operator, mask, coil maps and noise level, which do not explain the data together"
+        )
+    if bool((still := known & monitor.still & (moved < STILL)).any()):
+        messages.append(
+            f"{named(places[still.cpu()])} hardly moved from the start: by {moved[still].min():.2g} times the noise"
         )
     return messages
 
 
-def _by_schedule(problem: Problem, solver: Solver, denoiser: Denoiser) -> tuple[Step, Monitor]:
+def _by_schedule(problem: Problem, denoiser: Denoiser) -> tuple[Step, Monitor]:
+    solver = build_solver("auto", problem.offers)
     policy = build_policy(SAFE, solver)
     monitor = Monitor(problem, policy)
     for step in rollout(problem, solver, denoiser, policy):

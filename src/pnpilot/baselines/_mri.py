@@ -5,7 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ..problems.masked_fourier import MaskedFourier, mirrored
+from ..problems._kspace import mirrored
+from ..problems.masked_fourier import MaskedFourier
 from ..tasks.csmri import CSMRI
 from ._one_task import OneTask, noise_level
 

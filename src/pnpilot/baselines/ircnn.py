@@ -28,7 +28,7 @@ class RealFourier(MaskedFourier):
         super().__init__(y, units, mask)
         self.weights, self.data = for_real_images(self)
 
-    def prox(self, v: Tensor, mu: Tensor) -> Tensor:
+    def prox(self, v: Tensor, mu: Tensor, start: Tensor | None = None) -> Tensor:  # noqa: ARG002
         """The weighted mean of v and the data, over each frequency and its mirror image."""
         return fit((self.weights, self.data), v, per_sample(mu, self.mask))
 

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ..errors import BadInput, BadWeights
+from ..phase import gauge
 from ..registry import Registry
 
 Module = TypeVar("Module", bound=nn.Module)
@@ -19,8 +20,9 @@ Module = TypeVar("Module", bound=nn.Module)
 class Denoiser(nn.Module):
     """Base of all denoisers: subclasses see one real channel at a size their network accepts.
 
-    Channels, and the real and imaginary part of a complex image, are denoised independently with the image's own
-    noise level. The call is deepinv's, so every denoiser here also serves as a deepinv denoiser.
+    Channels are denoised independently with the image's own noise level, and so are the real and imaginary part of a
+    complex image, after its phase at low resolution was taken out. The call is deepinv's, so every denoiser here also
+    serves as a deepinv denoiser.
     """
 
     name: str
@@ -56,8 +58,7 @@ class Denoiser(nn.Module):
             raise BadInput(f"a denoiser takes (batch, channel, height, width), got shape {tuple(x.shape)}")
         levels = noise_levels(sigma, x)
         if x.is_complex():
-            parts = self.signed(torch.cat([x.real, x.imag]), levels.repeat(2))
-            return torch.complex(*parts.chunk(2))
+            return self._complex(x, levels)
         batch, channels, height, width = x.shape
         flat = x.reshape(batch * channels, 1, height, width)
         levels = levels.repeat_interleave(channels)[:, None, None, None]
@@ -65,6 +66,15 @@ class Denoiser(nn.Module):
         kind = next((parameter.dtype for parameter in self.parameters()), x.dtype)  # .half() may have changed it
         found = self.residual(padded.to(kind), levels.to(kind))[..., :height, :width]
         return (flat + found.to(flat.dtype)).reshape(x.shape)
+
+    def _complex(self, x: Tensor, sigma: Tensor) -> Tensor:
+        """Both parts in the image's own gauge, where the real part is a picture and the imaginary part has any sign."""
+        turn = gauge(x)
+        level = x * turn.conj()
+        lift = level.imag.detach().abs().amax((1, 2, 3), keepdim=True)
+        parts = self(torch.cat([level.real, level.imag + lift]), sigma.repeat(2))
+        real, imaginary = parts.chunk(2)
+        return torch.complex(real, imaginary - lift) * turn
 
     def signed(self, x: Tensor, sigma: Tensor) -> Tensor:
         """Denoise real images with values below zero, lifted to non-negative ones: networks have seen no others."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import replace
 
 import torch
@@ -35,6 +36,8 @@ class Problem(ABC):
     """Names of the attributes whose first axis is the batch."""
     made_from: type[Physics] | None = None
     """The type of the physics that it was opened from."""
+    notes: Sequence[str] = ()
+    """What looked wrong about the data when it was opened."""
     measurements: Tensor
     """(B,): how many samples were measured; a complex one is two numbers."""
 
@@ -59,8 +62,8 @@ class Problem(ABC):
     def D(self, x: Tensor) -> Tensor:
         """The data term of each image (B,): half the squared distance between what it would measure and the data."""
 
-    def prox(self, v: Tensor, mu: Tensor) -> Tensor:
-        """argmin_z D(z) + μ/2 ‖z − v‖², with mu (B,)."""
+    def prox(self, v: Tensor, mu: Tensor, start: Tensor | None = None) -> Tensor:
+        """argmin_z D(z) + μ/2 ‖z − v‖², with mu (B,); `start` is a z that is not far from it, if one is known."""
         raise NotImplementedError
 
     def grad(self, x: Tensor) -> Tensor:
@@ -80,9 +83,13 @@ class Problem(ABC):
 
         Without a noise level, or with a smaller one, the unit is a ten-thousandth of the peak.
         """
-        noise = torch.zeros_like(self.units.peak) if self.units.sigma_n is None else self.units.sigma_n
         numbers = self.measurements.clamp_min(1) * (2 if self.y.is_complex() else 1)
-        return (2 * self.D(x) / numbers).sqrt() / noise.clamp_min(LEAST_NOISE)
+        return (2 * self.D(x) / numbers).sqrt() / self.noise_unit()
+
+    def noise_unit(self) -> Tensor:
+        """The noise level that distances are measured in (B,)."""
+        noise = torch.zeros_like(self.units.peak) if self.units.sigma_n is None else self.units.sigma_n
+        return noise.clamp_min(LEAST_NOISE)
 
     def measured(self) -> list[Tensor]:
         """The measurement as images, for the observation of the paper."""

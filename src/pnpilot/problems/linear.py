@@ -1,38 +1,38 @@
-"""Any linear physics as a Problem: deepinv's `prox_l2` where it has a closed form, gradients otherwise."""
+"""Any linear physics as a Problem: deepinv's `prox_l2` where it has a closed form, conjugate gradients otherwise."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 import torch
-from deepinv.physics import DecomposablePhysics, Downsampling, LinearPhysics, Physics, ZeroNoise
+from deepinv.physics import DecomposablePhysics, Downsampling, LinearPhysics, Physics
 from deepinv.utils.mixins import MRIMixin
 from torch import Tensor
 
 from ..errors import BadInput, first_line, require
 from ..physics import divided, selected
 from ..types import per_sample, to_two_channels
-from ._data import checked_data, energy, looks_non_negative, noise_of
+from ._data import checked_data, energy, looks_non_negative, noise_in_picture, noise_of
+from ._least_squares import LeastSquares, Linear, noise_like, opened, operator_norm, smooth_start
 from ._units import Hints, Units
-from .base import PROBLEMS, Problem
-
-START_PENALTY = 1e-2
-"""Weight of the ridge in the start of problems whose data step has a closed form."""
+from .base import PROBLEMS
 
 
 @PROBLEMS.register("linear")
-class LinearProblem(Problem):
+class LinearProblem(LeastSquares):
     """Any linear operator: D(x) = ½‖Ax − y‖², with A and y divided by ‖A‖."""
 
     physics_type = LinearPhysics
-    per_image = ("y", "gain", "start", "measurements")
+    per_image = (*LeastSquares.per_image, "gain", "start")
 
-    def __init__(self, y: Tensor, units: Units, physics: LinearPhysics, gain: Tensor, start: Tensor) -> None:
-        super().__init__(y, units)
+    def __init__(
+        self, y: Tensor, units: Units, back: Tensor, physics: LinearPhysics, gain: Tensor, start: Tensor
+    ) -> None:
+        super().__init__(y, units, back)
         self.physics, self.gain, self.start = physics, gain, start
-        self.offers = frozenset({"grad", "linear"} | ({"prox"} if has_closed_form(physics) else set()))
-        self.measurements = (physics.A(_noise_like(start)) != 0).flatten(1).sum(1)
-        self.divided = divided(physics, _noise_like(start))
+        probe = _outside(physics, noise_like(start))
+        self.measurements = (physics.A(probe) != 0).flatten(1).sum(1)
+        self.divided = divided(physics, probe)
 
     @classmethod
     def of(cls, y: Tensor, physics: LinearPhysics, hints: Hints) -> LinearProblem:
@@ -40,24 +40,29 @@ class LinearProblem(Problem):
         y = checked_data(y, "the measurement")
         try:
             adjoint = physics.A_adjoint(y)
-            gain = operator_norm(physics, adjoint)
-            start = _start(physics, y, gain)
+            gain = operator_norm(physics.A_adjoint_A, adjoint)
+            _check(physics, y, adjoint)
+            back = _inside(physics, adjoint / per_sample(gain.square(), adjoint))
+            noise, normal = _noise(physics, y), _normal(physics, gain)
+            estimated = None if noise is None else noise / gain
+            units, start = opened(hints, noise_of(physics), estimated, gain, normal, back)
         except (RuntimeError, ValueError, TypeError, IndexError, AttributeError) as error:
             reason = f"data of shape {tuple(y.shape)} do not fit the {type(physics).__name__}: {first_line(error)}"
             if any(buffer.dtype is torch.float64 for buffer in physics.buffers()):
                 reason += "; data are taken in single precision, so call physics.float()"
             raise BadInput(reason) from error
-        _check(physics, y, adjoint, start)
-        # Fine detail looks like noise here: a physics without noise is taken at its word.
-        declared = 0.0 if isinstance(physics.noise_model, ZeroNoise) else noise_of(physics)
-        units = Units.of(hints, _inside(physics, start), declared, gain)
+        name = type(physics).__name__
+        require(
+            bool(torch.isfinite(start).all()), f"the {name} has NaN or infinite entries: look at its mask or kernel"
+        )
         if hints.real is None:
             units = replace(units, real=_looks_real(physics, y, gain, start, units).cpu())
-        return cls(units.scale(y) / per_sample(gain, y), units, physics, gain, units.scale(start))
+        y, back, start = units.scale(y) / per_sample(gain, y), units.scale(back), units.scale(start)
+        return cls(y, units, back, physics, gain, start)
 
     def x0(self) -> Tensor:
-        """Filtered back-projection, ridge solution or adjoint, whichever the operator has."""
-        return _inside(self.physics, self.start)
+        """A smooth solution."""
+        return self.start
 
     def A(self, x: Tensor) -> Tensor:
         """The operator over its norm."""
@@ -69,19 +74,17 @@ class LinearProblem(Problem):
         adjoint = self.physics.A_adjoint(y)
         return _inside(self.physics, adjoint / per_sample(self.gain, adjoint))
 
-    def grad(self, x: Tensor) -> Tensor:
-        """Aᴴ(Ax − y)."""
-        return self.A_adjoint(self.A(x) - self.y)
+    def normal(self, x: Tensor) -> Tensor:
+        """AᴴAx, for which some operators have a short cut."""
+        return _normal(self.physics, self.gain)(x)
 
-    def prox(self, v: Tensor, mu: Tensor) -> Tensor:
-        """deepinv's closed form, whose γ is 1/(μ‖A‖²)."""
+    def prox(self, v: Tensor, mu: Tensor, start: Tensor | None = None) -> Tensor:
+        """deepinv's closed form, whose γ is 1/(μ‖A‖²), or conjugate gradients."""
+        if not has_closed_form(self.physics):
+            return super().prox(v, mu, start)
         gamma = per_sample(1 / (mu * self.gain.square()), v)  # (B,) would broadcast along the width there
         data = self.y * per_sample(self.gain, self.y)
         return _inside(self.physics, self.physics.prox_l2(_outside(self.physics, v), data, gamma=gamma))
-
-    def D(self, x: Tensor) -> Tensor:
-        """½‖Ax − y‖²."""
-        return energy(self.A(x) - self.y) / 2
 
     def to(self, device: torch.device) -> LinearProblem:
         """The same problems on another device, with a physics of their own."""
@@ -92,7 +95,7 @@ class LinearProblem(Problem):
 
     def estimated_noise(self) -> Tensor | None:
         """As for any image; k-space is not an image."""
-        return None if isinstance(self.physics, MRIMixin) else super().estimated_noise()
+        return _noise(self.physics, self.y)
 
     def select(self, index: Tensor) -> LinearProblem:
         """Problems by position; parameters of the physics that differ between images follow."""
@@ -113,58 +116,35 @@ def has_closed_form(physics: Physics) -> bool:
     return isinstance(physics, DecomposablePhysics)
 
 
-def operator_norm(physics: LinearPhysics, like: Tensor, iterations: int = 100) -> Tensor:
-    """‖A‖ for each image of a batch (B,), by power iteration from a fixed start until it no longer grows."""
-    x, squared = _noise_like(like), like.real.new_zeros(like.shape[0])
-    with torch.no_grad():
-        for _ in range(iterations):
-            length = x.flatten(1).norm(dim=1).clamp_min(torch.finfo(squared.dtype).tiny)
-            x = physics.A_adjoint_A(x / per_sample(length, x))
-            found = x.flatten(1).norm(dim=1)
-            growing = found - squared > 5e-4 * found
-            squared = torch.where(growing, found, squared)
-            if not bool(growing.any()):
-                break
-    return squared.clamp_min(torch.finfo(squared.dtype).tiny).sqrt()
+def _normal(physics: LinearPhysics, gain: Tensor) -> Linear:
+    def normal(x: Tensor) -> Tensor:
+        found = _inside(physics, physics.A_adjoint_A(_outside(physics, x)))
+        return found / per_sample(gain.square(), found)
+
+    return normal
 
 
-def _noise_like(image: Tensor) -> Tensor:
-    one = torch.randn(image[:1].shape, generator=torch.Generator().manual_seed(0))
-    return one.to(image).expand_as(image)
+def _noise(physics: LinearPhysics, y: Tensor) -> Tensor | None:
+    return None if isinstance(physics, MRIMixin) else noise_in_picture(y)
 
 
-def _check(physics: LinearPhysics, y: Tensor, adjoint: Tensor, start: Tensor) -> None:
+def _check(physics: LinearPhysics, y: Tensor, adjoint: Tensor) -> None:
     name, given = type(physics).__name__, tuple(y.shape)
     require(adjoint.ndim == 4, f"images must be two-dimensional, these would have shape {tuple(adjoint.shape[2:])}")
     expected = tuple(physics.A(adjoint).shape)
     require(expected == given, f"data of shape {given} do not fit the {name}: it gives {expected}")
     seen = bool(adjoint.flatten(1).any(dim=1).all())
     require(seen, "the operator sees nothing of these data: are there zero samples in the mask?")
-    finite = bool(torch.isfinite(start).all())
-    require(finite, f"the {name} has NaN or infinite entries: look at its mask or kernel")
-
-
-def _start(physics: LinearPhysics, y: Tensor, gain: Tensor) -> Tensor:
-    """Filtered back-projection, ridge solution or scaled adjoint; each is linear in the data."""
-    with torch.no_grad():
-        if hasattr(physics, "fbp"):
-            return physics.fbp(y)
-        adjoint = physics.A_adjoint(y)
-        squared = per_sample(gain.square(), adjoint)
-        if has_closed_form(physics) and not isinstance(physics, MRIMixin):
-            return physics.prox_l2(torch.zeros_like(adjoint), y, gamma=1 / (START_PENALTY * squared))
-        return adjoint / squared
 
 
 def _looks_real(physics: LinearPhysics, y: Tensor, gain: Tensor, start: Tensor, units: Units) -> Tensor:
     """Whether each image (B,) is real and non-negative, judging by its start; MR images never count as real."""
-    if isinstance(physics, MRIMixin) or start.is_complex():
+    if start.is_complex():
         return torch.zeros(len(y), dtype=torch.bool)
-    if not (has_closed_form(physics) or hasattr(physics, "fbp")):
-        # The adjoint of an operator that mixes pixels is no picture: it only shows whether an image is mostly negative.
-        return energy(start.clamp_max(0)) < energy(start) / 2
-    level = torch.zeros_like(gain) if units.sigma_n is None else units.sigma_n * units.peak * gain
-    return looks_non_negative(start, energy(_start(physics, per_sample(level, y) * _noise_like(y), gain)))
+    level = torch.zeros_like(gain) if units.sigma_n is None else units.sigma_n
+    noise = per_sample(level * units.peak, y) * noise_like(y)
+    grain = smooth_start(_normal(physics, gain), physics.A_adjoint(noise) / per_sample(gain, start), level)
+    return looks_non_negative(start, energy(grain))
 
 
 def _inside(physics: Physics, image: Tensor) -> Tensor:

@@ -24,6 +24,6 @@ class ADMM(SplitSolver):
         """One iteration."""
         _, z, u = state
         x = denoise(z - u, sigma)  # Eq. (3)
-        z = problem.prox(x + u, mu)  # Eq. (4)
+        z = problem.prox(x + u, mu, start=z)  # Eq. (4)
         u = u + x - z  # Eq. (5)
         return Split(x, z, u)

@@ -34,4 +34,4 @@ class HQS(Solver):
     def step(self, state: State, problem: Problem, denoise: Denoise, *, sigma: Tensor, mu: Tensor) -> State:
         """x ← H_σ(z), z ← prox_{D/μ}(x)."""
         x = denoise(state.z, sigma)
-        return self.State(x, problem.prox(x, mu))
+        return self.State(x, problem.prox(x, mu, start=state.z))

@@ -24,6 +24,6 @@ class REDADMM(SplitSolver):
         """x ← (λH_σ(x) + μ(z − u)) / (λ + μ), then the data step and the multiplier of ADMM."""
         x, z, u = state
         x = scale(1 / (lam + mu), scale(lam, denoise(x, sigma)) + scale(mu, z - u))
-        z = problem.prox(x + u, mu)
+        z = problem.prox(x + u, mu, start=z)
         u = u + x - z
         return Split(x, z, u)

@@ -1,0 +1,118 @@
+"""Multi-coil Cartesian MRI as a Problem: coil maps, then a masked Fourier transform."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+import torch
+from deepinv.physics import MultiCoilMRI, NonCartesianMRI, Physics
+from torch import Tensor
+
+from ..errors import require
+from ..phase import middle
+from ..types import named, per_sample, to_two_channels
+from ._data import checked_data, noise_of
+from ._kspace import as_complex, centred_ifft2, checked_mask, doubts, outer_noise, unshifted
+from ._least_squares import LeastSquares, opened, operator_norm
+from ._units import Hints, Units
+from .base import PROBLEMS
+
+MISSED = 0.05
+"""Share of the energy of the coil images, at low resolution, that may lie where all coil maps are zero."""
+
+
+@PROBLEMS.register("multi-coil")
+class MultiCoil(LeastSquares):
+    """Multi-coil Cartesian MRI: D(x) = ½ Σ_c ‖MF(S_c x) − y_c‖², with k-space un-shifted, over the operator's norm."""
+
+    physics_type = MultiCoilMRI
+    per_image = (*LeastSquares.per_image, "mask", "maps", "start")
+
+    def __init__(self, y: Tensor, units: Units, mask: Tensor, maps: Tensor, start: Tensor) -> None:
+        super().__init__(y, units, _adjoint(mask * y, maps))
+        self.mask, self.maps, self.start = mask, maps, start
+        self.measurements = (mask != 0).flatten(1).sum(1) * y.shape[1]
+
+    @classmethod
+    def accepts(cls, physics: Physics) -> bool:
+        """Cartesian slices: not volumes, and not the trajectories whose physics derives from the same class."""
+        return isinstance(physics, MultiCoilMRI) and not isinstance(physics, NonCartesianMRI) and not physics.three_d
+
+    @classmethod
+    def of(cls, y: Tensor, physics: MultiCoilMRI, hints: Hints) -> MultiCoil:
+        """The fast path: everything about centring is folded into mask and data once."""
+        y = as_complex(checked_data(y, "k-space"), coils=True)
+        mask, gain = checked_mask(physics, y)
+        maps, weights = _checked_maps(physics, y), torch.fft.ifftshift(mask, dim=(-2, -1))
+        kspace = unshifted(y / per_sample(gain, y) * (mask != 0))
+        seen = bool(kspace.flatten(1).any(1).all())
+        require(seen, "k-space is zero wherever the mask samples it: do they belong together?")
+        norm = operator_norm(partial(_normal, weights, maps), kspace[:, :1])
+        maps, kspace = (value / per_sample(norm, value) for value in (maps, kspace))
+        normal, back = partial(_normal, weights, maps), _adjoint(weights * kspace, maps)
+        units, start = opened(hints, noise_of(physics), outer_noise(kspace, weights), gain * norm, normal, back)
+        # Real scans have a phase, and coils hide whether an image has none.
+        units = replace(units, real=torch.full((len(y),), bool(hints.real)))
+        problem = cls(units.scale(kspace), units, weights, maps, units.scale(start))
+        problem.notes = [*doubts(y, mask), *_unseen(y, mask, maps)]
+        return problem
+
+    def x0(self) -> Tensor:
+        """A smooth solution, complex."""
+        return self.start
+
+    def A(self, x: Tensor) -> Tensor:
+        """MF(Sx)."""
+        return self.mask * torch.fft.fft2(self.maps * x, norm="ortho")
+
+    def A_adjoint(self, y: Tensor) -> Tensor:
+        """Σ S*F⁻¹My."""
+        return _adjoint(self.mask * y, self.maps)
+
+    def normal(self, x: Tensor) -> Tensor:
+        """Σ S*F⁻¹M²F(Sx)."""
+        return _normal(self.mask, self.maps, x)
+
+    def estimated_noise(self) -> Tensor:
+        """From the outermost samples of all coils."""
+        return outer_noise(self.y, self.mask)
+
+    def export(self, image: Tensor) -> Tensor:
+        """deepinv's two channels."""
+        return to_two_channels(self.units.unscale(image))
+
+
+def _normal(mask: Tensor, maps: Tensor, x: Tensor) -> Tensor:
+    return _adjoint(mask.square() * torch.fft.fft2(maps * x, norm="ortho"), maps)
+
+
+def _adjoint(kspace: Tensor, maps: Tensor) -> Tensor:
+    """The coil images (B, coils, H, W) behind k-space, weighted by the maps and summed to (B, 1, H, W)."""
+    return (maps.conj() * torch.fft.ifft2(kspace, norm="ortho")).sum(1, keepdim=True)
+
+
+def _checked_maps(physics: MultiCoilMRI, y: Tensor) -> Tensor:
+    maps = physics.coil_maps.to(y)
+    sizes = f"the coil maps have shape {tuple(maps.shape)}, k-space {tuple(y.shape)}: they must agree"
+    require(maps.shape[1:] == y.shape[1:] and maps.shape[0] in (1, len(y)), sizes)
+    require(bool(torch.isfinite(maps).all()), "the coil maps hold NaN or infinite values")
+    maps = maps.expand(len(y), -1, -1, -1)
+    require(bool(maps.flatten(1).any(1).all()), "the coil maps are zero everywhere")
+    return maps
+
+
+def _unseen(y: Tensor, mask: Tensor, maps: Tensor) -> list[str]:
+    """A warning where the middle of k-space (B, coils, H, W), centred, shows signal that no coil map covers."""
+    window = middle(*y.shape[-2:]).to(mask)
+    full = (mask[..., window > 0] != 0).flatten(1).all(1)  # or else folded signal would lie anywhere
+    look = centred_ifft2(window * y).abs().square().sum(1)
+    outside = (maps == 0).all(1)
+    share = (look * outside).flatten(1).sum(1) / look.flatten(1).sum(1)
+    missed = full & (share > MISSED)
+    if not bool(missed.any()):
+        return []
+    return [
+        f"{100 * share[missed].max():.0f} % of the signal of {named(missed)} lies where all coil maps are zero, and is "
+        "lost or folded into the image: make the maps with a lower crop threshold"
+    ]
