@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-SIDE = 20
+SIDE = 32
 """Side of the middle of k-space that the phase is read from."""
 
 

@@ -138,8 +138,8 @@ def _doubts(image: Tensor, monitor: Monitor, known: Tensor, places: Tensor) -> l
     if bool((off := known & ~(distance <= monitor.small)).any()):
         share = 100 * (distance / monitor.empty)[off].max()
         messages.append(
-            f"{named(places[off.cpu()])} ended {distance[off].max():.3g} times the noise from the data, or {share:.0f} % "
-            "of them: look at operator, mask, coil maps and noise level, which do not explain the data together"
+            f"{named(places[off.cpu()])} ended {distance[off].max():.3g} times the noise from the data, or {share:.0f} "
+            "% of them: look at operator, mask, coil maps and noise level, which do not explain the data together"
         )
     if bool((still := known & monitor.still & (moved < STILL)).any()):
         messages.append(

@@ -1,6 +1,6 @@
 """Operators that deepinv does not have, and what all operators share: how a batch of them is joined and split."""
 
-from .batching import divided, joined, selected
+from .batching import copied, divided, joined, selected
 from .coded_diffraction import CodedDiffraction, ShotNoise
 
-__all__ = ["CodedDiffraction", "ShotNoise", "divided", "joined", "selected"]
+__all__ = ["CodedDiffraction", "ShotNoise", "copied", "divided", "joined", "selected"]

@@ -35,7 +35,7 @@ def joined(operators: Sequence[Physics], images: Tensor, clean: Sequence[Tensor]
     if not stacks:
         physics = first
     else:
-        physics = first.clone()
+        physics = copied(first)
         _replace_buffers(physics, stacks)
     if not _agree(physics.A(images), clean):
         raise _refusal(first, "together they would measure something else than one by one")
@@ -47,9 +47,17 @@ def selected(physics: Physics, index: Tensor, batch: int) -> Physics:
     own = {name: buffer[index.to(buffer.device)] for name, buffer in _named(physics) if _per_image(name, buffer, batch)}
     if not own:
         return physics
-    chosen = physics.clone()
+    chosen = copied(physics)
     _replace_buffers(chosen, own)
     return chosen
+
+
+def copied(physics: Physics) -> Physics:
+    """An operator of its own, to be moved or changed."""
+    copy = physics.clone()
+    if hasattr(copy, "_auto_grad_adjoint_fn"):  # deepinv's Tomography keeps an adjoint that belongs to the original
+        copy._auto_grad_adjoint_fn = None
+    return copy
 
 
 def divided(physics: Physics, images: Tensor) -> bool:

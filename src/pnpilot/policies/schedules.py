@@ -19,13 +19,13 @@ FIRST = 49 / 255
 
 @POLICIES.register("schedule")
 class Schedule(Policy):
-    """σ_k falls log-linearly from 49/255 to 2σ_n, μ_k = σ_n²/σ_k²: constants chosen for ADMM on photographs.
+    """σ_k falls log-linearly from 49/255 to σ_n/√κ, μ_k = σ_n²/σ_k², with κ the share of white noise that AᴴA keeps.
 
-    `examples/choose_schedule.py` shows how.
+    σ_n/√κ is the noise level of the back-projection Aᴴy/κ: what is measured of an image is spread over all of it.
     """
 
-    last: float = 2.0
-    """The last σ_k, in units of the noise level."""
+    last: float = 1.0
+    """The last σ_k, in units of that level."""
     weight: float = 1.0
     """μ_k in units of σ_n²/σ_k²."""
     floor: float = 2.55 / 255
@@ -41,9 +41,9 @@ class Schedule(Policy):
 
     def __call__(self, problem: Problem, state: Any, t: int) -> Action:  # noqa: ARG002
         """The parameters of iteration t."""
-        noise = self._noise(problem)
+        noise = (known_noise(problem) / problem.averaged**0.5).clamp_min(self.floor)
         share = t / max(1, self.decisions - 1)
-        first, last = torch.full_like(noise, FIRST), self.last_sigma(noise)
+        first, last = torch.full_like(noise, FIRST), self.last_sigma(problem, noise)
         sigma = torch.exp((1 - share) * first.log() + share * last.log())
         values = {"sigma": sigma}
         if (limits := self.solver.params.get("mu")) is not None:
@@ -51,12 +51,9 @@ class Schedule(Policy):
             values["mu"] = (self.weight * noise.square() / sigma.square()).clamp(limits.low, highest)
         return self.constant(problem, **values)
 
-    def last_sigma(self, noise: Tensor) -> Tensor:
+    def last_sigma(self, problem: Problem, noise: Tensor) -> Tensor:
         """Where σ_k ends, for noise levels (B,)."""
-        return (self.last * noise).clamp_max(FIRST)
-
-    def _noise(self, problem: Problem) -> Tensor:
-        return known_noise(problem).clamp_min(self.floor)
+        return (self.last * noise / problem.kept.sqrt()).clamp_max(FIRST)
 
 
 @POLICIES.register("dpir-schedule")
@@ -65,6 +62,10 @@ class DPIRSchedule(Schedule):
 
     last, weight, floor = 1.0, 0.23, 0.255 / 255
 
+    def last_sigma(self, problem: Problem, noise: Tensor) -> Tensor:  # noqa: ARG002
+        """The noise level itself."""
+        return (self.last * noise).clamp_max(FIRST)
+
 
 @POLICIES.register("ircnn-schedule")
 class IRCNNSchedule(Schedule):
@@ -72,6 +73,6 @@ class IRCNNSchedule(Schedule):
 
     last, weight, floor = 15 / 255, 1 / 3, 0.255 / 255
 
-    def last_sigma(self, noise: Tensor) -> Tensor:
+    def last_sigma(self, problem: Problem, noise: Tensor) -> Tensor:  # noqa: ARG002
         """The same for every noise level."""
         return torch.full_like(noise, self.last)

@@ -39,7 +39,7 @@ class LeastSquares(Problem):
     """
 
     offers = frozenset({"prox", "grad", "linear"})
-    per_image: tuple[str, ...] = ("y", "back", "measurements")
+    per_image: tuple[str, ...] = ("y", "back", "measurements", "kept")
 
     def __init__(self, y: Tensor, units: Units, back: Tensor) -> None:
         super().__init__(y, units)

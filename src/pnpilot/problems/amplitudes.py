@@ -24,13 +24,14 @@ class AmplitudeProblem(Problem):
 
     physics_type = CodedDiffraction
     offers = frozenset({"prox", "grad"})
-    per_image = ("y", "masks", "measurements")
+    per_image = ("y", "masks", "measurements", "kept")
 
     def __init__(self, y: Tensor, units: Units, masks: Tensor) -> None:
         super().__init__(y, units)
         self.masks = masks
         # D is a mean over the masks: what counts is the number of amplitudes over the number of masks.
         self.measurements = torch.full((len(y),), y[0, 0].numel(), device=y.device)
+        self.kept, self.averaged = y.new_ones(len(y)), y.shape[1]
 
     @classmethod
     def of(cls, y: Tensor, physics: CodedDiffraction, hints: Hints) -> AmplitudeProblem:

@@ -40,6 +40,10 @@ class Problem(ABC):
     """What looked wrong about the data when it was opened."""
     measurements: Tensor
     """(B,): how many samples were measured; a complex one is two numbers."""
+    kept: Tensor
+    """(B,): the share of the energy of white noise that AᴴA lets through, the mean of its diagonal."""
+    averaged: int = 1
+    """Over how many measurements of the whole image D is a mean: their noise counts for less."""
 
     def __init__(self, y: Tensor, units: Units) -> None:
         self.y, self.units = y, units

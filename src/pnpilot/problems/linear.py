@@ -10,7 +10,7 @@ from deepinv.utils.mixins import MRIMixin
 from torch import Tensor
 
 from ..errors import BadInput, first_line, require
-from ..physics import divided, selected
+from ..physics import copied, divided, selected
 from ..types import per_sample, to_two_channels
 from ._data import checked_data, energy, looks_non_negative, noise_in_picture, noise_of
 from ._least_squares import LeastSquares, Linear, noise_like, opened, operator_norm, smooth_start
@@ -31,7 +31,9 @@ class LinearProblem(LeastSquares):
         super().__init__(y, units, back)
         self.physics, self.gain, self.start = physics, gain, start
         probe = _outside(physics, noise_like(start))
-        self.measurements = (physics.A(probe) != 0).flatten(1).sum(1)
+        seen = physics.A(probe)
+        self.measurements = (seen != 0).flatten(1).sum(1)
+        self.kept = energy(seen) / energy(probe) / gain.square()
         self.divided = divided(physics, probe)
 
     @classmethod
@@ -90,7 +92,7 @@ class LinearProblem(LeastSquares):
         """The same problems on another device, with a physics of their own."""
         moved = super().to(device)
         assert isinstance(moved, LinearProblem)
-        moved.physics = self.physics.clone().to(device)
+        moved.physics = copied(self.physics).to(device)
         return moved
 
     def estimated_noise(self) -> Tensor | None:

@@ -32,6 +32,7 @@ class MaskedFourier(LeastSquares):
         super().__init__(y, units, torch.fft.ifft2(mask * y, norm="ortho"))
         self.mask = mask
         self.measurements = (mask != 0).flatten(1).sum(1)
+        self.kept = mask.square().flatten(1).mean(1)
 
     @classmethod
     def accepts(cls, physics: Physics) -> bool:

@@ -12,7 +12,7 @@ from torch import Tensor
 from ..errors import require
 from ..phase import middle
 from ..types import named, per_sample, to_two_channels
-from ._data import checked_data, noise_of
+from ._data import checked_data, energy, noise_of
 from ._kspace import as_complex, centred_ifft2, checked_mask, doubts, outer_noise, unshifted
 from ._least_squares import LeastSquares, opened, operator_norm
 from ._units import Hints, Units
@@ -33,6 +33,7 @@ class MultiCoil(LeastSquares):
         super().__init__(y, units, _adjoint(mask * y, maps))
         self.mask, self.maps, self.start = mask, maps, start
         self.measurements = (mask != 0).flatten(1).sum(1) * y.shape[1]
+        self.kept = mask.square().flatten(1).mean(1) * energy(maps) / mask[0].numel()
 
     @classmethod
     def accepts(cls, physics: Physics) -> bool:
