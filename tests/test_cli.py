@@ -263,8 +263,8 @@ def test_ctrl_c_keeps_finished_rows(data: Path, tmp_path: Path) -> None:
         (["bench", "policies", "--data", "/no/such/folder"], "no test set 'brain50' in /no/such/folder"),
         (["bench", "policies", "--data", "DATA", "--solver", "adm"], "did you mean 'admm'?"),
         (
-            ["bench", "policies", "--data", "DATA", "--task", "tomography", "--dataset", "set12", "--solver", "hqs"],
-            "the solver 'hqs' needs prox",
+            ["bench", "policies", "--data", "DATA", "--task", "phase", "--dataset", "set12", "--solver", "amp"],
+            "the solver 'amp' needs linear",
         ),
         (["bench", "policies", "--data", "DATA", "--denoiser", "nothing"], "unknown denoiser 'nothing'"),
         (["bench", "policies", "--data", "DATA", "--method", "magic"], "unknown method 'magic'"),
@@ -333,7 +333,7 @@ def test_ctrl_c_keeps_finished_rows(data: Path, tmp_path: Path) -> None:
         (["bench", "speed", "--data", "DATA", "--policy", "DATA"], "holds 0 policies"),
         (["train", "policy", "--task", "csmri", "--data", "/no/such/folder", "--out", "OUT"], "no folder /no/such"),
         (["train", "policy", "--task", "weather", "--data", "DATA", "--out", "OUT"], "unknown task 'weather'"),
-        (["train", "policy", "--task", "phase", "--solver", "admm", "--data", "DATA", "--out", "OUT"], "needs prox"),
+        (["train", "policy", "--task", "phase", "--solver", "amp", "--data", "DATA", "--out", "OUT"], "needs linear"),
         (
             ["train", "policy", "--task", "csmri", "--method", "luck", "--data", "DATA", "--out", "OUT"],
             "unknown method",

@@ -13,6 +13,7 @@ from pnpilot.denoisers.dncnn import DnCNN
 from pnpilot.errors import BadInput, UnknownName
 from pnpilot.io.scans import example_brain
 from pnpilot.metrics import psnr
+from pnpilot.phase import gauge, middle
 from pnpilot.weights import has_weights, read_card
 from tests.conftest import phantom
 from tests.contracts import assert_close
@@ -36,15 +37,58 @@ def test_sigma_is_per_image(denoiser: Denoiser) -> None:
         assert_close(denoiser(x[index : index + 1], sigma[index].item()), together[index : index + 1], 1e-4)
 
 
-def test_complex_images_and_channels_are_denoised_part_by_part(denoiser: Denoiser) -> None:
+def test_channels_are_denoised_one_by_one(denoiser: Denoiser) -> None:
     x, sigma = torch.rand(2, 3, 32, 32), torch.tensor([0.05, 0.2])
-    channels = denoiser(x, sigma)
-    assert_close(channels[:, 1:2], denoiser(x[:, 1:2], sigma), 1e-4)
-    mixed = torch.complex(x[:, :1], -x[:, 1:2])
-    both = denoiser(mixed, sigma)
-    for part, clean in ((mixed.real, both.real), (mixed.imag, both.imag)):
-        lift = part.abs().amax((1, 2, 3), keepdim=True)
-        assert_close(clean, denoiser(part + lift, sigma) - lift, 1e-4)
+    assert_close(denoiser(x, sigma)[:, 1:2], denoiser(x[:, 1:2], sigma), 1e-4)
+
+
+def with_a_phase(seed: int = 0) -> torch.Tensor:
+    """Noisy pictures whose phase turns by several radians across them."""
+    ramp = torch.linspace(-2, 3, 32) + torch.linspace(0, 2, 32)[:, None]
+    noise = torch.randn(2, 1, 32, 32, dtype=torch.complex64, generator=torch.Generator().manual_seed(seed))
+    return torch.polar(phantom(32, 32), ramp.expand(2, 1, -1, -1)) + 0.05 * noise
+
+
+def test_complex_images_are_denoised_part_by_part_in_their_gauge(denoiser: Denoiser) -> None:
+    """The real part as it is; the imaginary part, which has any sign, lifted to values that are not negative."""
+    x, sigma = with_a_phase(), torch.tensor([0.05, 0.2])
+    turn = gauge(x)
+    level = x * turn.conj()
+    lift = level.imag.abs().amax((1, 2, 3), keepdim=True)
+    real, imaginary = denoiser(level.real, sigma), denoiser(level.imag + lift, sigma) - lift
+    assert_close(denoiser(x, sigma), torch.complex(real, imaginary) * turn, 1e-4)
+
+
+@pytest.mark.parametrize("angle", [0.7, 3.0, -1.6])
+def test_a_complex_image_that_is_turned_is_denoised_alike(denoiser: Denoiser, angle: float) -> None:
+    """H(e^{iθ}x) = e^{iθ}H(x)."""
+    x, sigma, turn = with_a_phase(), torch.tensor([0.05, 0.2]), torch.polar(torch.ones(()), torch.tensor(angle))
+    assert_close(denoiser(turn * x, sigma), turn * denoiser(x, sigma), 1e-4)
+
+
+@pytest.mark.parametrize("size", [(32, 32), (47, 40), (64, 33)])
+def test_the_gauge_takes_out_a_smooth_phase_and_turns_along(size: tuple[int, int]) -> None:
+    picture = phantom(*size)
+    ramp = torch.linspace(-2, 3, size[1]) + torch.linspace(0, 2, size[0])[:, None]
+    x = torch.polar(picture, ramp.expand_as(picture))
+    found = gauge(x)
+    assert_close(found.abs(), torch.ones_like(picture))
+    assert_close((x * found.conj()).real, picture, 0.1)
+    assert (x * found.conj()).imag.norm() < 0.1 * x.norm()
+    turn = torch.polar(torch.ones(()), torch.tensor(2.0))
+    assert_close(gauge(turn * x), turn * found)
+    assert_close(gauge(picture + 0j), torch.ones_like(found))
+
+
+@pytest.mark.parametrize("size", [(48, 48), (47, 40), (20, 65)])
+def test_the_middle_of_kspace_is_where_the_zero_frequency_is(size: tuple[int, int]) -> None:
+    window = middle(*size, side=32)
+    assert window.shape == size
+    rows, columns = size[0] // 2, size[1] // 2
+    assert window[rows, columns] == window.max() == 1
+    far = ((torch.arange(size[0]) - rows).abs()[:, None] >= 16) | ((torch.arange(size[1]) - columns).abs() >= 16)
+    assert window[far].abs().max() < 1e-6
+    assert (window[~far] > 1e-6).all()
 
 
 def test_frozen_but_transparent(denoiser: Denoiser) -> None:

@@ -165,13 +165,14 @@ def test_a_diverging_image_falls_back_to_the_schedule(how: str, smoother: Denois
     truth = phantom(32, 32)
     y, physics = task.simulate(truth, task.settings[0])
     model = PnPilot(smoother, policy=Wild(build_solver("inexact-admm"), 8, how))
-    with pytest.warns(UserWarning, match=r"image 1 diverged under the policy 'wild': 'schedule' took over"):
+    with pytest.warns(UserWarning, match=r"image 1 failed under the policy 'wild': 'schedule' took over"):
         image = model(y, physics)
     result = model.reconstruct(y, physics)
     (line,) = result.warnings
-    assert line.startswith("image 1 diverged under the policy 'wild': 'schedule' took over, and is ")
+    assert line.startswith("image 1 failed under the policy 'wild': 'schedule' took over, and is ")
     assert [record["policy"] for record in result.trace] == ["wild", "schedule"]
-    assert result.trace[1]["fallback"] == "diverged under 'wild'"
+    assert [record["solver"] for record in result.trace] == ["inexact-admm", "admm"]
+    assert result.trace[1]["fallback"] == "failed under 'wild'"
     assert "fallback" not in result.trace[0]
     json.dumps(result.trace, allow_nan=False)
     safe = PnPilot(smoother, policy="schedule")(y, physics)

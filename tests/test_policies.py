@@ -6,15 +6,18 @@ import math
 
 import pytest
 import torch
+from deepinv.physics import Denoising, GaussianNoise
 
 from pnpilot.errors import BadInput, Incompatible, UnknownName
 from pnpilot.policies import POLICIES, build_policy
 from pnpilot.policies.fixed import Fixed
 from pnpilot.policies.schedules import Schedule
+from pnpilot.problems import Hints, open_problem
 from pnpilot.solvers import SOLVERS, build_solver
 from pnpilot.tasks import build_task
 from pnpilot.tasks.csmri import CSMRI
-from tests.contracts import assert_close, example_problem
+from tests.conftest import phantom
+from tests.contracts import amplitude_problem, assert_close, example_problem
 
 
 @pytest.mark.parametrize("solver_name", SOLVERS)
@@ -40,10 +43,13 @@ def test_fixed_is_the_papers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "last", "weight"), [("dpir-schedule", 5 / 255, 0.23), ("ircnn-schedule", 15 / 255, 1 / 3)]
+    ("name", "last", "weight"),
+    [("schedule", None, 1.0), ("dpir-schedule", 5 / 255, 0.23), ("ircnn-schedule", 15 / 255, 1 / 3)],
 )
-def test_schedules_fall_log_linearly(name: str, last: float, weight: float) -> None:
+def test_schedules_fall_log_linearly(name: str, last: float | None, weight: float) -> None:
+    """Ours to the noise level of the back-projection, σ_n/√κ."""
     problem, _ = example_problem(CSMRI())  # its noise level is 5/255
+    last = 5 / 255 / problem.kept[0].item() ** 0.5 if last is None else last
     policy = build_policy(name, build_solver("admm"))
     actions = [policy(problem, None, t) for t in range(30)]
     sigma = torch.stack([action.params["sigma"][0, 0] for action in actions])
@@ -55,11 +61,30 @@ def test_schedules_fall_log_linearly(name: str, last: float, weight: float) -> N
 
 def test_schedule_follows_each_images_noise_and_needs_it() -> None:
     problem, _ = example_problem(CSMRI(), sigma_n=torch.tensor([0.01, 0.05]))
-    action = Schedule(build_solver("admm"), last=1.0)(problem, None, 29)
-    assert_close(action.params["sigma"][:, 0], torch.tensor([0.01, 0.05]))
+    action = Schedule(build_solver("admm"))(problem, None, 29)
+    assert_close(action.params["sigma"][:, 0], torch.tensor([0.01, 0.05]) / problem.kept.sqrt())
+    assert (problem.kept < 0.6).all()
     object.__setattr__(problem.units, "sigma_n", None)
     with pytest.raises(Incompatible, match="follows the noise level"):
         Schedule(build_solver("admm"))(problem, None, 0)
+
+
+@pytest.mark.parametrize(("factor", "sigma"), [(1.0, 5 / 255), (0.4, 25 / 255), (2.0, 0.15)])
+def test_the_schedule_ends_at_the_noise_level_where_all_is_kept(factor: float, sigma: float) -> None:
+    """To start and end at the first strength, at most: it never rises."""
+    physics, policy = Denoising(GaussianNoise(sigma)), Schedule(build_solver("admm"), last=factor)
+    problem = open_problem(physics(phantom(32, 32)), physics, Hints(peak=1.0))
+    assert_close(problem.kept, torch.ones(2))
+    first, last = (policy(problem, None, t).params["sigma"][:, 0] for t in (0, 29))
+    assert_close(first, torch.full((2,), 49 / 255))
+    assert_close(last, torch.full((2,), min(factor * sigma, 49 / 255)))
+
+
+def test_the_schedule_counts_amplitudes_that_are_averaged() -> None:
+    """D is a mean over the masks, whose noise falls with their number."""
+    problem = amplitude_problem(phantom(32, 32), alpha=27, masks=6)
+    action = Schedule(build_solver("admm"))(problem, None, 29)
+    assert_close(action.params["sigma"][:, 0], torch.full((2,), 27 / 510 / 6**0.5))
 
 
 def test_wrong_parameters_are_refused() -> None:

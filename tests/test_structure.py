@@ -20,7 +20,7 @@ ROOT = Path(pnpilot.__file__).parent
 ROOMS: dict[str, Registry[Any]] = rooms()
 ALL_ROOMS = {**ROOMS, "benchmark/tables": TABLES, "training/learners": LEARNERS}
 LOWER_FIRST = [
-    {"errors", "plugins"},
+    {"errors", "plugins", "phase"},
     {"registry", "types", "io", "metrics", "devices"},
     {"denoisers", "weights", "physics"},
     {"problems", "tasks"},

@@ -231,7 +231,7 @@ def test_what_cannot_work_is_refused_before_training(
         assert not (tmp_path / "run" / "checkpoint.safetensors").exists()
 
     refused(Incompatible, "'blunt' has no gradient", denoiser="blunt")
-    refused(Incompatible, "needs prox", task="tomography", solver="hqs")
+    refused(Incompatible, "needs linear", task="phase", solver="amp")
     refused(UnknownName, f"unknown method 'guess'; known: {', '.join(LEARNERS)}", method="guess")
     refused(BadInput, "unknown observation 'stars'; known: watched", observation="stars")
     refused(Incompatible, "'paper' has 14 to 29 channels", task="phase", observation="paper")

@@ -6,6 +6,7 @@ import sys
 from abc import ABC, abstractmethod
 from importlib.util import find_spec
 from pathlib import Path
+from shutil import which
 from typing import Any, NamedTuple
 
 import torch
@@ -36,7 +37,11 @@ class Baseline(ABC):
     bounded: bool = False
     """Whether its images are real and within [0, 1]."""
     modules: tuple[str, ...] = ()
-    """Modules it needs that only the extra [baselines] installs."""
+    """Modules it needs that only an extra installs."""
+    extra: str = "baselines"
+    """The extra that installs them."""
+    programs: tuple[str, ...] = ()
+    """Programs it calls, each by the name of its Debian package."""
     one_by_one: bool = False
     """Whether it solves a batch image by image, so that larger batches are no faster."""
     iterations: int = 0
@@ -67,9 +72,12 @@ class Baseline(ABC):
 
     @classmethod
     def uninstalled(cls) -> str | None:
-        """Which of its modules are missing, and how to get them."""
-        missing = [module for module in cls.modules if find_spec(module) is None]
-        return f"needs {' and '.join(missing)}: pip install 'pnpilot[baselines]'" if missing else None
+        """Which of its modules or programs are missing, and how to get them."""
+        if missing := [module for module in cls.modules if find_spec(module) is None]:
+            return f"needs {' and '.join(missing)}: pip install 'pnpilot[{cls.extra}]'"
+        if absent := [program for program in cls.programs if which(program) is None]:
+            return f"needs the program {' and '.join(absent)}: apt-get install {' '.join(absent)}"
+        return None
 
 
 BASELINES: Registry[Baseline] = Registry("baseline", __package__)

@@ -72,17 +72,17 @@ def outer_noise(y: Tensor, mask: Tensor) -> Tensor:
 
     There is little of the image there, and the median ignores what there is in a few samples.
     """
-    return torch.stack([_median_level(one[:, outer]) for one, outer in zip(y, outermost(y, mask), strict=True)])
+    return torch.stack([median_level(one[:, outer]) for one, outer in zip(y, outermost(y, mask), strict=True)])
 
 
-def outermost(y: Tensor, mask: Tensor) -> Tensor:
-    """Flags (B, H, W) for the outermost of the samples; zeros, up to rounding, are padding and not samples."""
+def outermost(y: Tensor, mask: Tensor, share: float = OUTERMOST) -> Tensor:
+    """Flags (B, H, W) for the outermost share of the samples; zeros, up to rounding, are padding and not samples."""
     radius = _radius(*y.shape[-2:]).to(y.device)
     strength = y.abs().amax(1)
     flags = []
     for sampled in (mask[:, 0] != 0) & (strength > ROUNDING * strength.amax((1, 2), keepdim=True)):
         count = int(sampled.sum())
-        wanted = min(count, max(round(OUTERMOST * count), FEWEST))
+        wanted = min(count, max(round(share * count), FEWEST))
         flags.append(sampled & (radius >= radius[sampled].topk(wanted).values[-1]))
     return torch.stack(flags)
 
@@ -97,7 +97,7 @@ def odd_noise(y: Tensor, mask: Tensor) -> Tensor:
     for one, sampled, outer in zip(y, mask[:, 0] != 0, outer_noise(y, mask), strict=True):
         pairs = sampled & (radius >= radius[sampled].median()) & mirrored(sampled)
         odd = (one - mirrored(one).conj()) / math.sqrt(2)
-        levels.append(_median_level(odd[:, pairs]) if pairs.sum() >= 32 else outer)
+        levels.append(median_level(odd[:, pairs]) if pairs.sum() >= 32 else outer)
     return torch.stack(levels)
 
 
@@ -145,7 +145,8 @@ def _unused(strength: Tensor, sampled: Tensor) -> list[str]:
     ]
 
 
-def _median_level(samples: Tensor) -> Tensor:
+def median_level(samples: Tensor) -> Tensor:
+    """The level of complex noise in each of its parts, by the median power of samples that are mostly noise."""
     # The power of complex noise of level σ in both parts is exponential with mean 2σ².
     return (samples.abs().square().median() / (2 * math.log(2))).sqrt()
 

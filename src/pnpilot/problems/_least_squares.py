@@ -60,9 +60,13 @@ class LeastSquares(Problem):
 
     def prox(self, v: Tensor, mu: Tensor, start: Tensor | None = None) -> Tensor:
         """(AᴴA + μ)z = Aᴴy + μv by conjugate gradients from `start`, or from v."""
+        return self.solved(self.normal, v, mu, start)
+
+    def solved(self, normal: Linear, v: Tensor, mu: Tensor, start: Tensor | None) -> Tensor:
+        """The same, with AᴴA given."""
         weight = per_sample(mu, v)
         return conjugate_gradients(
-            lambda z: self.normal(z) + weight * z, self.back + weight * v, v if start is None else start
+            lambda z: normal(z) + weight * z, self.back + weight * v, v if start is None else start
         )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 
 import torch
 from deepinv.physics import MultiCoilMRI, NonCartesianMRI, Physics
@@ -14,7 +13,7 @@ from ..phase import middle
 from ..types import named, per_sample, to_two_channels
 from ._data import checked_data, energy, noise_of
 from ._kspace import as_complex, centred_ifft2, checked_mask, doubts, outer_noise, unshifted
-from ._least_squares import LeastSquares, opened, operator_norm
+from ._least_squares import LeastSquares, Linear, opened, operator_norm
 from ._units import Hints, Units
 from .base import PROBLEMS
 
@@ -30,8 +29,8 @@ class MultiCoil(LeastSquares):
     per_image = (*LeastSquares.per_image, "mask", "maps", "start")
 
     def __init__(self, y: Tensor, units: Units, mask: Tensor, maps: Tensor, start: Tensor) -> None:
-        super().__init__(y, units, _adjoint(mask * y, maps))
-        self.mask, self.maps, self.start = mask, maps, start
+        super().__init__(y, units, _adjoint(mask * y, maps.conj()))
+        self.mask, self.maps, self.start, self.axes = mask, maps, start, _varying(mask)
         self.measurements = (mask != 0).flatten(1).sum(1) * y.shape[1]
         self.kept = mask.square().flatten(1).mean(1) * energy(maps) / mask[0].numel()
 
@@ -49,9 +48,10 @@ class MultiCoil(LeastSquares):
         kspace = unshifted(y / per_sample(gain, y) * (mask != 0))
         seen = bool(kspace.flatten(1).any(1).all())
         require(seen, "k-space is zero wherever the mask samples it: do they belong together?")
-        norm = operator_norm(partial(_normal, weights, maps), kspace[:, :1])
+        axes = _varying(weights)
+        norm = operator_norm(_normal(weights, maps, axes), kspace[:, :1])
         maps, kspace = (value / per_sample(norm, value) for value in (maps, kspace))
-        normal, back = partial(_normal, weights, maps), _adjoint(weights * kspace, maps)
+        normal, back = _normal(weights, maps, axes), _adjoint(weights * kspace, maps.conj())
         units, start = opened(hints, noise_of(physics), outer_noise(kspace, weights), gain * norm, normal, back)
         # Real scans have a phase, and coils hide whether an image has none.
         units = replace(units, real=torch.full((len(y),), bool(hints.real)))
@@ -69,11 +69,15 @@ class MultiCoil(LeastSquares):
 
     def A_adjoint(self, y: Tensor) -> Tensor:
         """Σ S*F⁻¹My."""
-        return _adjoint(self.mask * y, self.maps)
+        return _adjoint(self.mask * y, self.maps.conj())
 
     def normal(self, x: Tensor) -> Tensor:
         """Σ S*F⁻¹M²F(Sx)."""
-        return _normal(self.mask, self.maps, x)
+        return _normal(self.mask, self.maps, self.axes)(x)
+
+    def prox(self, v: Tensor, mu: Tensor, start: Tensor | None = None) -> Tensor:
+        """By conjugate gradients, with what AᴴA needs made once."""
+        return self.solved(_normal(self.mask, self.maps, self.axes), v, mu, start)
 
     def estimated_noise(self) -> Tensor:
         """From the outermost samples of all coils."""
@@ -84,13 +88,26 @@ class MultiCoil(LeastSquares):
         return to_two_channels(self.units.unscale(image))
 
 
-def _normal(mask: Tensor, maps: Tensor, x: Tensor) -> Tensor:
-    return _adjoint(mask.square() * torch.fft.fft2(maps * x, norm="ortho"), maps)
+def _varying(mask: Tensor) -> tuple[int, ...]:
+    """The axes along which masks vary. Along others, where lines are measured whole, F and F⁻¹ cancel in AᴴA."""
+    return tuple(axis for axis in (-2, -1) if not torch.equal(mask, mask.narrow(axis, 0, 1).expand_as(mask)))
 
 
-def _adjoint(kspace: Tensor, maps: Tensor) -> Tensor:
-    """The coil images (B, coils, H, W) behind k-space, weighted by the maps and summed to (B, 1, H, W)."""
-    return (maps.conj() * torch.fft.ifft2(kspace, norm="ortho")).sum(1, keepdim=True)
+def _normal(mask: Tensor, maps: Tensor, axes: tuple[int, ...]) -> Linear:
+    """AᴴA."""
+    weights, conjugate = mask.square(), maps.conj().resolve_conj()
+
+    def normal(x: Tensor) -> Tensor:
+        kspace = torch.fft.fftn(maps * x, dim=axes, norm="ortho") if axes else maps * x
+        return _adjoint(weights * kspace, conjugate, axes)
+
+    return normal
+
+
+def _adjoint(kspace: Tensor, conjugate: Tensor, axes: tuple[int, ...] = (-2, -1)) -> Tensor:
+    """The coil images (B, coils, H, W) behind k-space, weighted by the conjugate maps and summed to (B, 1, H, W)."""
+    images = torch.fft.ifftn(kspace, dim=axes, norm="ortho") if axes else kspace
+    return (conjugate * images).sum(1, keepdim=True)
 
 
 def _checked_maps(physics: MultiCoilMRI, y: Tensor) -> Tensor:

@@ -11,6 +11,8 @@ from torch import Tensor
 
 from ..errors import BadInput, UnknownName
 
+CALIBRATION = 20
+"""Columns in the middle of k-space that show the coil maps."""
 Mask = Callable[[int, int, float, torch.Generator], Tensor]
 
 
@@ -37,7 +39,16 @@ def _spokes(height: int, width: int, spokes: int) -> Tensor:
 def cartesian(height: int, width: int, acceleration: float, generator: torch.Generator) -> Tensor:
     """Whole columns: a fully sampled centre of 32 % of them, the rest at random."""
     columns = max(1, round(width / acceleration))
-    centre = max(1, round(0.32 * columns))
+    return _columns(height, width, columns, max(1, round(0.32 * columns)), generator)
+
+
+def calibrated(height: int, width: int, acceleration: float, generator: torch.Generator) -> Tensor:
+    """Whole columns: a block of 20 in the middle, to read coil maps from, the rest at random."""
+    columns = max(1, round(width / acceleration))
+    return _columns(height, width, columns, min(CALIBRATION, columns), generator)
+
+
+def _columns(height: int, width: int, columns: int, centre: int, generator: torch.Generator) -> Tensor:
     chosen = torch.zeros(width, dtype=torch.bool)
     first = (width - centre + 1) // 2
     chosen[first : first + centre] = True
@@ -62,7 +73,7 @@ def random(height: int, width: int, acceleration: float, generator: torch.Genera
     return mask.reshape(height, width)
 
 
-MASKS: dict[str, Mask] = {"radial": radial, "cartesian": cartesian, "random": random}
+MASKS: dict[str, Mask] = {"radial": radial, "cartesian": cartesian, "calibrated": calibrated, "random": random}
 
 
 def build_mask(kind: str, height: int, width: int, acceleration: float, generator: torch.Generator) -> Tensor:

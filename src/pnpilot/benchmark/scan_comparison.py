@@ -1,0 +1,151 @@
+"""Methods on one scan: ours, told only maps and mask, against other programs at their best, with the same maps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import torch
+from deepinv.physics import Physics
+from torch import Tensor
+
+from ..baselines import BASELINES, Baseline, build_baseline
+from ..baselines._sense import Sense
+from ..devices import device_name
+from ..errors import UnknownName
+from ..metrics import psnr
+from ..model import PnPilot
+from ..problems import open_problem
+from ..safety import SAFE
+from .examples import Example
+from .results import Results
+from .scan import Scan
+from .timing import timed
+
+START = "start"
+OURS = SAFE
+COARSE, FINE = 5, 2
+"""Weights on the first, logarithmic grid; how often it is refined around the best."""
+SHOWN = " x4"
+"""Settings that are drawn, if they were measured."""
+
+Tick = Callable[[str], Any]
+
+
+@dataclass
+class ScanComparison:
+    """Settings × methods on one scan."""
+
+    scan: Scan
+    name: str
+    settings: Sequence[str]
+    methods: Sequence[str]
+    device: torch.device
+    seed: int = 0
+    images: dict[str, dict[str, Tensor]] = field(default_factory=dict)
+    """What was reconstructed (1, 1, H, W), by setting and method."""
+
+    def __len__(self) -> int:
+        """How many reconstructions."""
+        searched = [name for name in self.methods if _is_searched(name)]
+        return len(self.settings) * (len(self.methods) + len(searched) * (COARSE + 2 * FINE - 1))
+
+    def check(self) -> None:
+        """Refuse what cannot run before the first measurement."""
+        for name in self.methods:
+            if name not in known_methods():
+                raise UnknownName(f"unknown method {name!r}; known: {', '.join(known_methods())}")
+            if name in BASELINES:
+                build_baseline(name)
+        for label in self.settings:
+            self.scan.measure(label, self.seed)
+
+    def run(self, results: Results, tick: Tick = lambda _: None) -> None:
+        """Enter a row per setting and method as soon as it is known."""
+        for label in self.settings:
+            y, physics, kept = self.scan.measure(label, self.seed)
+            for method in self.methods:
+                image, scores = self._reconstruct(method, y, physics, partial(tick, f"{label} {method}"))
+                self.images.setdefault(label, {})[method] = self.scan.shown(image)
+                own = {"image": self.name, "seed": self.seed, "kept": kept, **scores}
+                results.add(self.name, label, method, [own], kept=round(kept, 4), weight=scores.get("weight"))
+
+    def examples(self) -> list[Example]:
+        """What was reconstructed, to look at, with errors: some settings, cut to the head."""
+        rows, columns = (self.scan.head.any(axis).nonzero().flatten().tolist() for axis in (1, 0))
+        crop = slice(rows[0], rows[-1] + 1), slice(columns[0], columns[-1] + 1)
+        found = []
+        for label in [label for label in self.images if label.endswith(SHOWN)] or list(self.images)[:3]:
+            images = {name: image[0] for name, image in self.images[label].items()}
+            scores = {name: psnr(image[None], self.scan.truth, self.scan.head) for name, image in images.items()}
+            captions = {name: f"{score.item():.2f} dB" for name, score in scores.items()}
+            found.append(Example(f"{self.name}\n{label}", self.scan.truth[0], images, captions, crop))
+        return found
+
+    def _reconstruct(
+        self, method: str, y: Tensor, physics: Physics, tick: Callable[[], Any]
+    ) -> tuple[Tensor, dict[str, Any]]:
+        """The image (1, 2, H, W), and its scores."""
+        if _is_searched(method):
+            return self._at_best(method, y, physics, tick)
+        if method in BASELINES:
+            return self._by(build_baseline(method), y, physics, tick)
+        y, physics = y.to(self.device), physics.clone().to(self.device)
+        if method == START:
+            found, seconds = timed(lambda: _start(y, physics), self.device)
+            own: dict[str, Any] = {"iterations": 0}
+        else:
+            model = PnPilot(device=self.device)
+            result, seconds = timed(lambda: model.reconstruct(y, physics), self.device)
+            found, own = result.image, {"iterations": result.trace[0]["iterations"], "warnings": result.warnings}
+        tick()
+        return found, {**self.scan.scored(found), **own, "seconds": seconds, "device": device_name(self.device)}
+
+    def _by(
+        self, baseline: Baseline, y: Tensor, physics: Physics, tick: Callable[[], Any]
+    ) -> tuple[Tensor, dict[str, Any]]:
+        cpu = torch.device("cpu")
+        answer, seconds = timed(lambda: baseline.answer(y, physics), cpu)
+        own = {"iterations": int(answer.iterations[0]), "seconds": seconds, "device": device_name(cpu)}
+        tick()
+        return answer.image, {**self.scan.scored(answer.image), **own}
+
+    def _at_best(
+        self, method: str, y: Tensor, physics: Physics, tick: Callable[[], Any]
+    ) -> tuple[Tensor, dict[str, Any]]:
+        """With the best weight, searched with the truth at hand; the seconds are those of one call."""
+        kind = BASELINES[method]
+        known: dict[float, tuple[Tensor, dict[str, Any]]] = {}
+        assert issubclass(kind, Sense)
+        for weight in search(kind.weights, lambda weight: known[weight][1]["psnr"]):
+            image, scores = self._by(kind(weight), y, physics, tick)
+            known[weight] = image, {**scores, "weight": weight}
+        return max(known.values(), key=lambda found: found[1]["psnr"])
+
+
+def known_methods() -> list[str]:
+    """The start, other people's methods for multi-coil MRI, and ours."""
+    return [START, *(name for name in BASELINES if "multi-coil" in BASELINES[name].serves), OURS]
+
+
+def search(ends: tuple[float, float], score: Callable[[float], float]) -> Iterator[float]:
+    """Points to try, each of which `score` knows before the next is asked for: a grid, then closer around the best."""
+    ratio = (ends[1] / ends[0]) ** (1 / (COARSE - 1))
+    tried = [ends[0] * ratio**step for step in range(COARSE)]
+    yield from tried
+    for _ in range(FINE):
+        ratio, best = ratio**0.5, max(tried, key=score)
+        for point in (best / ratio, best * ratio):
+            tried.append(point)
+            yield point
+
+
+def _is_searched(method: str) -> bool:
+    return method in BASELINES and issubclass(BASELINES[method], Sense)
+
+
+def _start(y: Tensor, physics: Physics) -> Tensor:
+    problem = open_problem(y, physics)
+    return problem.export(problem.x0())
