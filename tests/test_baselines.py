@@ -79,16 +79,19 @@ def test_each_says_who_published_it_what_it_is_and_what_it_is_made_with(name: st
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_missing_module_is_said_with_the_extra_that_brings_it(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_missing_is_said_with_what_brings_it(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Modules come with an extra of the package, programs with one of Debian."""
     monkeypatch.setattr("pnpilot.baselines.base.find_spec", lambda _: None)
+    monkeypatch.setattr("pnpilot.baselines.base.which", lambda _: None)
     kind = BASELINES[name]
-    if not kind.modules:
+    if not kind.modules and not kind.programs:
         assert kind.obstacle() is None
         return
     obstacle = kind.obstacle()
     assert obstacle is not None
-    assert all(module in obstacle for module in kind.modules)
-    with pytest.raises(BadInput, match=rf"^{re.escape(name)} needs .*: pip install 'pnpilot\[baselines\]'$"):
+    assert all(part in obstacle for part in kind.modules or kind.programs)
+    remedy = f"pip install 'pnpilot[{kind.extra}]'" if kind.modules else f"apt-get install {' '.join(kind.programs)}"
+    with pytest.raises(BadInput, match=rf"^{re.escape(name)} needs .*: {re.escape(remedy)}$"):
         build_baseline(name)
 
 

@@ -19,9 +19,9 @@ from torch import Tensor
 from pnpilot import PnPilot
 from pnpilot.denoisers import Denoiser
 from pnpilot.errors import BadInput, Incompatible
-from pnpilot.problems import PROBLEMS, Hints, Problem, open_problem
 from pnpilot.physics import copied
 from pnpilot.physics.coded_diffraction import back, fields
+from pnpilot.problems import PROBLEMS, Hints, Problem, open_problem
 from pnpilot.problems._data import energy
 from pnpilot.problems._least_squares import TOLERANCE, LeastSquares
 from pnpilot.problems.amplitudes import AmplitudeProblem
@@ -70,7 +70,7 @@ def iterates(problem: Problem) -> bool:
     """Whether its data step takes conjugate gradients."""
     if isinstance(problem, LinearProblem):
         return not has_closed_form(problem.physics)
-    return isinstance(problem, LeastSquares) and type(problem).prox is LeastSquares.prox
+    return isinstance(problem, MultiCoil)
 
 
 def left_over(problem: LeastSquares, z: Tensor, v: Tensor, mu: Tensor) -> Tensor:
@@ -407,11 +407,13 @@ def test_amplitudes_offer_a_data_step_and_no_operator() -> None:
     assert build_solver("auto", problem.offers).name == "admm"
 
 
-def multi_coil(maps: Tensor, batch: int = 2) -> tuple[MultiCoil, MultiCoilMRI, Tensor]:
+def multi_coil(maps: Tensor, measured: str = "points", batch: int = 2) -> tuple[MultiCoil, MultiCoilMRI, Tensor]:
     """A problem with these maps and another random mask for each image, its physics, and its data."""
     height, width = maps.shape[-2:]
-    mask = (torch.rand(batch, 1, height, width, generator=torch.Generator().manual_seed(3)) < 0.4).float()
-    mask[..., height // 2, width // 2] = 1
+    drawn = {"points": (height, width), "rows": (height, 1), "columns": (1, width)}[measured]
+    mask = (torch.rand(batch, 1, *drawn, generator=torch.Generator().manual_seed(3)) < 0.4).float()
+    mask[..., drawn[0] // 2, drawn[1] // 2] = 1  # the zero frequency
+    mask = mask.expand(-1, -1, height, width)
     physics = MultiCoilMRI(mask=mask, coil_maps=maps, noise_model=GaussianNoise(0.01))
     y = physics(torch.cat([phantom(height, width, batch), 0.5 * phantom(height, width, batch)], 1))
     problem = open_problem(y, physics, Hints(peak=1.0))
@@ -419,11 +421,12 @@ def multi_coil(maps: Tensor, batch: int = 2) -> tuple[MultiCoil, MultiCoilMRI, T
     return problem, physics, y
 
 
+@pytest.mark.parametrize("measured", ["points", "rows", "columns"])
 @pytest.mark.parametrize("size", [(32, 32), (33, 40)])
-def test_multi_coil_is_deepinvs_operator(size: tuple[int, int]) -> None:
+def test_multi_coil_is_deepinvs_operator(size: tuple[int, int], measured: str) -> None:
     """Over its norm, with k-space un-shifted: data term, AᴴA and Aᴴy do not depend on the order of the samples."""
     maps = 3 * simulated_maps(4, *size, torch.Generator().manual_seed(1))[None]
-    problem, physics, y = multi_coil(maps)
+    problem, physics, y = multi_coil(maps, measured)
     x = random_like(problem.x0(), 1)
     layout = problem.export(x)
 
@@ -441,7 +444,52 @@ def test_multi_coil_is_deepinvs_operator(size: tuple[int, int]) -> None:
     assert (squared < 9 * 1.001).all()
     physics.update(mask=torch.ones(1, 1, *size))
     full = open_problem(physics.A(layout), physics, Hints(peak=1.0))
+    assert isinstance(full, MultiCoil)
     assert_close(full.normal(x), x)
+
+
+@pytest.mark.parametrize("name", ["csmri", "multi-coil"])
+def test_kspace_that_looks_wrong_is_told(name: str) -> None:
+    task = build_task(name)
+    y, physics = task.simulate(pictures(task, batch=3), task.settings[0], seed=3)
+    assert open_problem(y, physics).notes == []
+
+    corner = y.clone()
+    corner[1] = torch.fft.ifftshift(y[1], dim=(-2, -1))
+    moved = type(physics)(**{**maps_of(physics), "mask": torch.ones(3, 1, 32, 32)})
+    (line,) = (note for note in open_problem(corner, moved).notes if "centre" in note)
+    assert line.startswith("the largest sample of k-space in image 1 is (-16, -16) samples from the centre: ")
+
+    padded = y.clone()
+    padded[2, ..., :2] = 0
+    whole = type(physics)(**{**maps_of(physics), "mask": (padded[:, :1] != 0).reshape(3, -1, 32, 32)[:, :1].float()})
+    assert open_problem(padded, whole).notes == []
+    counted = whole.mask.clone()
+    counted[2, ..., :2] = 1
+    whole.update(mask=counted)
+    (line,) = open_problem(padded, whole).notes
+    assert "of the samples that the mask of image 2 counts as measured are exactly zero" in line
+
+    fewer = physics.mask.expand(3, -1, -1, -1).clone()
+    fewer[0, ..., :12] = 0
+    physics.update(mask=fewer)
+    (line,) = open_problem(y, physics).notes
+    assert "of the data of image 0 lie where the mask has zeros, and are ignored" in line
+
+
+def maps_of(physics: Physics) -> dict[str, Tensor]:
+    return {"coil_maps": physics.coil_maps} if isinstance(physics, MultiCoilMRI) else {}
+
+
+def test_signal_that_no_coil_map_covers_is_told() -> None:
+    maps = simulated_maps(4, 48, 48, torch.Generator().manual_seed(1))[None]
+    physics = MultiCoilMRI(mask=torch.ones(1, 1, 48, 48), coil_maps=maps, noise_model=GaussianNoise(0.01))
+    y = physics(torch.cat([phantom(48, 48), 0.5 * phantom(48, 48)], 1))
+    assert open_problem(y, physics).notes == []
+    cropped = maps.clone()
+    cropped[..., :24] = 0
+    (line,) = open_problem(y, MultiCoilMRI(mask=torch.ones(1, 1, 48, 48), coil_maps=cropped)).notes
+    assert "of the signal of images 0, 1 lies where all coil maps are zero" in line
 
 
 def test_coils_may_differ_between_the_images_of_a_batch() -> None:
@@ -451,6 +499,7 @@ def test_coils_may_differ_between_the_images_of_a_batch() -> None:
     for place in range(2):
         one = MultiCoilMRI(mask=physics.mask[place : place + 1], coil_maps=maps[place : place + 1])
         alone = open_problem(y[place : place + 1], one, Hints(peak=1.0))
+        assert isinstance(alone, MultiCoil)
         assert_close(alone.normal(x[place : place + 1]), problem.normal(x)[place : place + 1])
 
 

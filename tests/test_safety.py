@@ -260,3 +260,47 @@ def test_arguments_of_the_wrong_type_are_told(wrong: dict[str, Any]) -> None:
 def test_from_pretrained_tells_what_it_takes() -> None:
     with pytest.raises(BadInput, match="the name of a task or a folder"):
         PnPilot.from_pretrained(None)  # type: ignore[arg-type]
+
+
+class Idle(Denoiser):
+    """Leaves every image as it is."""
+
+    def residual(self, x: Tensor, sigma: Tensor) -> Tensor:
+        return torch.zeros_like(x)
+
+
+def test_an_image_that_hardly_moved_is_told() -> None:
+    """The start fits its data, and without a prior nothing changes."""
+    task = build_task("csmri")
+    y, physics = task.simulate(phantom(32, 32), task.named("x4 sigma=15"))
+    lines = PnPilot(freeze(Idle()), policy="schedule", real=False).reconstruct(y, physics).warnings
+    assert len(lines) == 1
+    assert lines[0].startswith("images 0, 1 hardly moved from the start: by ")
+
+
+def test_a_policy_that_stops_at_the_start_gives_way_to_the_schedule(smoother: Denoiser) -> None:
+    class Hasty(Fixed):
+        """Stops before anything happened."""
+
+        name, stops = "hasty", True
+
+        def __call__(self, problem: Problem, state: Any, t: int) -> Action:
+            return self.constant(problem, sigma=0.0)._replace(stop=problem.all_active())
+
+    task = build_task("csmri")
+    y, physics = task.simulate(phantom(32, 32), task.named("x4 sigma=15"))
+    result = PnPilot(smoother, policy=Hasty(build_solver("admm"), 4)).reconstruct(y, physics)
+    assert [record["fallback"] for record in result.trace] == ["failed under 'hasty'"] * 2
+    assert_close(result.image, PnPilot(smoother, policy="schedule")(y, physics))
+
+
+def test_coil_maps_that_do_not_explain_the_data_are_told(smoother: Denoiser) -> None:
+    task = build_task("multi-coil")
+    y, physics = task.simulate(phantom(32, 32), task.settings[0])
+    model = PnPilot(smoother)
+    assert model.reconstruct(y, physics).warnings == []
+    physics.update(coil_maps=physics.coil_maps.roll(1, dims=1))
+    (line,) = model.reconstruct(y, physics).warnings
+    assert line.startswith("images 0, 1 ended ")
+    assert "times the noise from the data" in line
+    assert "look at operator, mask, coil maps and noise level" in line

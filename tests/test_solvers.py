@@ -20,8 +20,8 @@ from pnpilot.reconstruct import check_fit, rollout
 from pnpilot.solvers import SOLVERS, Solver, build_solver
 from pnpilot.tasks import TASKS, build_task
 from pnpilot.tasks.csmri import CSMRI
-from pnpilot.transition import transition
 from pnpilot.tasks.phase import PhaseRetrieval
+from pnpilot.transition import transition
 from pnpilot.types import Action, Denoise, per_sample, to_two_channels
 from tests.conftest import Smoother, phantom
 from tests.contracts import assert_close, example_problem, inner

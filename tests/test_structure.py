@@ -24,7 +24,7 @@ LOWER_FIRST = [
     {"registry", "types", "io", "metrics", "devices"},
     {"denoisers", "weights", "physics"},
     {"problems", "tasks"},
-    {"solvers", "prior", "simulation"},
+    {"solvers", "prior", "simulation", "whitening"},
     {"transition", "trace", "step"},
     {"policies"},
     {"reconstruct"},

@@ -120,8 +120,8 @@ def test_inpainting_settings_are_found_by_any_label() -> None:
     assert task.named("kept=0.3 sigma=10").values == {"kept": 0.3, "sigma": 10.0, "kind": "pixels"}
     with pytest.raises(BadInput, match="pixels, rows, boxes, got 'columns'"):
         task.named("columns kept=0.5 sigma=5")
-    with pytest.raises(UnknownName, match="unknown setting 'rows 0.5'"):
-        task.named("rows 0.5")
+    with pytest.raises(UnknownName, match="unknown setting 'rows half'"):
+        task.named("rows half")
 
 
 @pytest.mark.parametrize("coils", [1, 8])

@@ -132,12 +132,13 @@ def smooth_start(normal: Linear, back: Tensor, level: Tensor, limit: int = START
 def operator_norm(normal: Linear, like: Tensor, iterations: int = 100) -> Tensor:
     """‖A‖ for each image of a batch (B,), by power iteration on AᴴA from a fixed start until it no longer grows."""
     x, squared = noise_like(like), like.real.new_zeros(like.shape[0])
+    growing = torch.ones_like(squared, dtype=torch.bool)
     with torch.no_grad():
         for _ in range(iterations):
             length = x.flatten(1).norm(dim=1).clamp_min(torch.finfo(squared.dtype).tiny)
             x = normal(x / per_sample(length, x))
             found = x.flatten(1).norm(dim=1)
-            growing = found - squared > 5e-4 * found
+            growing = growing & (found - squared > 5e-4 * found)
             squared = torch.where(growing, found, squared)
             if not bool(growing.any()):
                 break

@@ -12,12 +12,14 @@ from ..errors import require
 from ..phase import middle
 from ..types import named, per_sample, to_two_channels
 from ._data import checked_data, energy, noise_of
-from ._kspace import as_complex, centred_ifft2, checked_mask, doubts, outer_noise, unshifted
+from ._kspace import ROUNDING, as_complex, centred_ifft2, checked_mask, doubts, outer_noise, unshifted
 from ._least_squares import LeastSquares, Linear, opened, operator_norm
 from ._units import Hints, Units
 from .base import PROBLEMS
 
-MISSED = 0.05
+LOOK = 20
+"""Side of the middle of k-space that such a look takes."""
+MISSED = 0.02
 """Share of the energy of the coil images, at low resolution, that may lie where all coil maps are zero."""
 
 
@@ -122,8 +124,8 @@ def _checked_maps(physics: MultiCoilMRI, y: Tensor) -> Tensor:
 
 def _unseen(y: Tensor, mask: Tensor, maps: Tensor) -> list[str]:
     """A warning where the middle of k-space (B, coils, H, W), centred, shows signal that no coil map covers."""
-    window = middle(*y.shape[-2:]).to(mask)
-    full = (mask[..., window > 0] != 0).flatten(1).all(1)  # or else folded signal would lie anywhere
+    window = middle(y.shape[-2], y.shape[-1], LOOK).to(mask)
+    full = (mask[..., window > ROUNDING] != 0).flatten(1).all(1)  # or else folded signal would lie anywhere
     look = centred_ifft2(window * y).abs().square().sum(1)
     outside = (maps == 0).all(1)
     share = (look * outside).flatten(1).sum(1) / look.flatten(1).sum(1)

@@ -11,7 +11,7 @@ from .base import TASKS, Setting, Task
 
 @TASKS.register("tomography")
 class TomographyTask(Task):
-    """Sparse-view parallel-beam tomography (deepinv's Tomography); gradient steps, as it has no closed form."""
+    """Sparse-view parallel-beam tomography (deepinv's Tomography)."""
 
     def __init__(self) -> None:
         self.settings = [self.setting(60, 2.55), self.setting(30, 2.55)]
