@@ -2,8 +2,8 @@
 
     python examples/choose_schedule.py --data FOLDER_OF_IMAGES
 
-Prints the mean PSNR over images and settings for each pair of constants; the best pair is the default of
-`pnpilot.policies.schedules.Schedule`.
+Prints the mean PSNR over images for each setting of several operators and each pair of constants, and what a pair loses
+on average against the best of each setting.
 """
 
 from __future__ import annotations
@@ -21,9 +21,11 @@ from pnpilot.policies.schedules import Schedule
 from pnpilot.problems import Hints, open_problem
 from pnpilot.reconstruct import rollout
 from pnpilot.solvers import build_solver
+from pnpilot.tasks import TASKS
 from pnpilot.tasks.csmri import CSMRI
+from pnpilot.tasks.multi_coil import MultiCoilTask
 
-LAST = (1.0, 1.4, 2.0, 2.8)
+LAST = (0.7, 1.0, 1.4, 2.0)
 WEIGHT = (0.5, 1.0, 2.0)
 
 
@@ -37,20 +39,28 @@ def main() -> None:
     paths = image_paths(arguments.data)
     chosen = paths[:: max(1, len(paths) // arguments.images)][: arguments.images]
     truth = torch.stack([read_image(path, (128, 128)) for path in chosen])
-    task, solver, denoiser = CSMRI(), build_solver("admm"), build_denoiser("compact")
-    settings = [task.setting(factor, sigma) for factor, sigma in ((2, 5), (4, 15), (8, 10))]
-    problems = [open_problem(*task.simulate(truth, setting, seed=1), Hints(peak=1.0)) for setting in settings]
-
-    print("last  weight  mean    " + "  ".join(f"{setting.label:>12}" for setting in settings))
-    for last, weight in itertools.product(LAST, WEIGHT):
-        scores = []
-        for problem in problems:
+    solver, denoiser = build_solver("admm"), build_denoiser("compact")
+    settings = [
+        *((CSMRI(), CSMRI.setting(factor, sigma)) for factor, sigma in ((2, 5), (4, 15), (8, 10))),
+        *((MultiCoilTask(), MultiCoilTask.setting(4, sigma, "calibrated")) for sigma in (2.55, 10)),
+        *((TASKS[name](), setting) for name in CHOSEN for setting in TASKS[name]().settings),
+    ]
+    found: dict[tuple[float, float], list[float]] = {}
+    for task, setting in settings:
+        problem = open_problem(*task.simulate(truth, setting, seed=1), Hints(peak=1.0))
+        for last, weight in itertools.product(LAST, WEIGHT):
             with torch.no_grad():
                 *_, step = rollout(problem, solver, denoiser, Schedule(solver, last=last, weight=weight))
-            scores.append(psnr(task.extract(step.image), truth).mean().item())
-        mean = sum(scores) / len(scores)
-        print(f"{last:4g}  {weight:6g}  {mean:6.3f}  " + "  ".join(f"{score:12.3f}" for score in scores), flush=True)
+            found.setdefault((last, weight), []).append(psnr(task.extract(step.image), truth).mean().item())
+        print(f"{len(found[LAST[0], WEIGHT[0]])} of {len(settings)}: {task.name} {setting.label}", flush=True)
+    best = [max(scores) for scores in zip(*found.values(), strict=True)]
+    print("last  weight  loss    a column per setting, in this order")
+    for (last, weight), scores in found.items():
+        loss = sum(top - score for top, score in zip(best, scores, strict=True)) / len(best)
+        print(f"{last:4g}  {weight:6g}  {loss:5.2f}  " + "  ".join(f"{score:6.2f}" for score in scores))
 
+
+CHOSEN = ("deblur", "inpainting", "super-resolution", "tomography", "phase")
 
 if __name__ == "__main__":
     main()

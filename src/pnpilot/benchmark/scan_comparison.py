@@ -44,13 +44,15 @@ class ScanComparison:
     methods: Sequence[str]
     device: torch.device
     seed: int = 0
+    seeds: int = 1
+    """How many masks of each setting are drawn, from this seed on."""
     images: dict[str, dict[str, Tensor]] = field(default_factory=dict)
-    """What was reconstructed (1, 1, H, W), by setting and method."""
+    """What was reconstructed from the first mask (1, 1, H, W), by setting and method."""
 
     def __len__(self) -> int:
         """How many reconstructions."""
         searched = [name for name in self.methods if _is_searched(name)]
-        return len(self.settings) * (len(self.methods) + len(searched) * (COARSE + 2 * FINE - 1))
+        return self.seeds * len(self.settings) * (len(self.methods) + len(searched) * (COARSE + 2 * FINE - 1))
 
     def check(self) -> None:
         """Refuse what cannot run before the first measurement."""
@@ -65,12 +67,15 @@ class ScanComparison:
     def run(self, results: Results, tick: Tick = lambda _: None) -> None:
         """Enter a row per setting and method as soon as it is known."""
         for label in self.settings:
-            y, physics, kept = self.scan.measure(label, self.seed)
             for method in self.methods:
-                image, scores = self._reconstruct(method, y, physics, partial(tick, f"{label} {method}"))
-                self.images.setdefault(label, {})[method] = self.scan.shown(image)
-                own = {"image": self.name, "seed": self.seed, "kept": kept, **scores}
-                results.add(self.name, label, method, [own], kept=round(kept, 4), weight=scores.get("weight"))
+                found = []
+                for seed in range(self.seed, self.seed + self.seeds):
+                    y, physics, kept = self.scan.measure(label, seed)
+                    image, scores = self._reconstruct(method, y, physics, partial(tick, f"{label} {method}"))
+                    self.images.setdefault(label, {}).setdefault(method, self.scan.shown(image))
+                    found.append({"image": self.name, "seed": seed, "kept": kept, **scores})
+                kept = sum(own["kept"] for own in found) / len(found)
+                results.add(self.name, label, method, found, kept=round(kept, 4))
 
     def examples(self) -> list[Example]:
         """What was reconstructed, to look at, with errors: some settings, cut to the head."""

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ._shared import Device, Methods, Seed, chosen_device, listed, stoppable, table_progress
+from ._shared import Device, Methods, Seed, Seeds, chosen_device, listed, stoppable, table_progress
 
 
 def bench_scan(
@@ -25,6 +25,7 @@ def bench_scan(
     ] = None,
     method: Methods = None,
     seed: Seed = 0,
+    seeds: Seeds = 1,
     device: Device = "auto",
 ) -> None:
     """A real scan, undersampled afterwards: ours against BART and sigpy, with the same coil maps.
@@ -53,9 +54,9 @@ def bench_scan(
     scan = scan if coil is None else scan.one_coil(coil)
     name = file.stem if coil is None else f"{file.stem} coil {coil}" if coil.isdecimal() else f"{file.stem} {coil}"
     runnable = [own for own in methods if own not in left_out]
-    plan = ScanComparison(scan, name, listed(setting) or SETTINGS, chosen or runnable, where, seed)
+    plan = ScanComparison(scan, name, listed(setting) or SETTINGS, chosen or runnable, where, seed, seeds)
     plan.check()
-    results = Results(files[1], seed)
+    results = Results(files[1], seed, seeds)
     with stoppable(), table_progress(results, len(plan)) as tick:
         plan.run(results, tick)
     for row in results.content["images"]:

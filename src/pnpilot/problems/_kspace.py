@@ -70,9 +70,14 @@ def mirrored(kspace: Tensor) -> Tensor:
 def outer_noise(y: Tensor, mask: Tensor) -> Tensor:
     """The noise level (B,) of un-shifted k-space (B, coils, H, W): the median power of the outermost samples.
 
-    There is little of the image there, and the median ignores what there is in a few samples.
+    There is little of the image there, and the median ignores what there is in a few samples. Coils may differ: it is
+    their root mean square.
     """
-    return torch.stack([median_level(one[:, outer]) for one, outer in zip(y, outermost(y, mask), strict=True)])
+    levels = [
+        torch.stack([median_level(coil[outer]) for coil in one])
+        for one, outer in zip(y, outermost(y, mask), strict=True)
+    ]
+    return torch.stack(levels).square().mean(1).sqrt()
 
 
 def outermost(y: Tensor, mask: Tensor, share: float = OUTERMOST) -> Tensor:
