@@ -2,8 +2,8 @@
 
     python examples/choose_schedule.py --data FOLDER_OF_IMAGES
 
-Prints the mean PSNR over images for each setting of several operators and each pair of constants, and what a pair loses
-on average against the best of each setting.
+Prints the mean PSNR over images for each setting of several operators and each pair of constants (last, weight), and
+what a pair loses on average against the best of each setting.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pnpilot.tasks import TASKS
 from pnpilot.tasks.csmri import CSMRI
 from pnpilot.tasks.multi_coil import MultiCoilTask
 
-LAST = (0.7, 1.0, 1.4, 2.0)
+LAST = (1.0, 1.4, 2.0)
 WEIGHT = (0.5, 1.0, 2.0)
 
 
@@ -45,19 +45,19 @@ def main() -> None:
         *((MultiCoilTask(), MultiCoilTask.setting(4, sigma, "calibrated")) for sigma in (2.55, 10)),
         *((TASKS[name](), setting) for name in CHOSEN for setting in TASKS[name]().settings),
     ]
-    found: dict[tuple[float, float], list[float]] = {}
+    grid = list(itertools.product(LAST, WEIGHT))
+    losses = torch.zeros(len(grid))
+    print(" " * 40 + "".join(f"  {last:g}, {weight:g}".rjust(10) for last, weight in grid))
     for task, setting in settings:
         problem = open_problem(*task.simulate(truth, setting, seed=1), Hints(peak=1.0))
-        for last, weight in itertools.product(LAST, WEIGHT):
+        scores = []
+        for last, weight in grid:
             with torch.no_grad():
                 *_, step = rollout(problem, solver, denoiser, Schedule(solver, last=last, weight=weight))
-            found.setdefault((last, weight), []).append(psnr(task.extract(step.image), truth).mean().item())
-        print(f"{len(found[LAST[0], WEIGHT[0]])} of {len(settings)}: {task.name} {setting.label}", flush=True)
-    best = [max(scores) for scores in zip(*found.values(), strict=True)]
-    print("last  weight  loss    a column per setting, in this order")
-    for (last, weight), scores in found.items():
-        loss = sum(top - score for top, score in zip(best, scores, strict=True)) / len(best)
-        print(f"{last:4g}  {weight:6g}  {loss:5.2f}  " + "  ".join(f"{score:6.2f}" for score in scores))
+            scores.append(psnr(task.extract(step.image), truth).mean().item())
+        losses += max(scores) - torch.tensor(scores)
+        print(f"{task.name} {setting.label}".ljust(40) + "".join(f"{score:10.2f}" for score in scores), flush=True)
+    print("mean loss against the best".ljust(40) + "".join(f"{loss:10.2f}" for loss in losses / len(settings)))
 
 
 CHOSEN = ("deblur", "inpainting", "super-resolution", "tomography", "phase")

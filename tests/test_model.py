@@ -167,9 +167,9 @@ def test_a_stopped_image_stays_as_it_was(steps: int, smoother: Denoiser, monkeyp
 def test_a_bare_deepinv_denoiser_is_adapted() -> None:
     y, physics = CSMRI().simulate(phantom(32, 32), CSMRI.setting(4, 15))
     median = MedianFilter()  # as strong for any noise level: the image ends far from its data
-    with pytest.warns(UserWarning, match="images 0, 1 ended 2.7 times the noise from the data"):
+    with pytest.warns(UserWarning, match=r"images 0, 1 ended [\d.]+ times the noise from the data"):
         bare = PnPilot(median)(y, physics)
-    with pytest.warns(UserWarning, match="images 0, 1 ended 2.7 times the noise from the data"):
+    with pytest.warns(UserWarning, match=r"images 0, 1 ended [\d.]+ times the noise from the data"):
         assert_close(bare, PnPilot(DeepinvDenoiser(median))(y, physics))
 
 

@@ -41,8 +41,8 @@ class PnPilot(Reconstructor):
     """Plug-and-play reconstruction from deepinv data and physics.
 
     `denoiser` is a name, one of ours, or any deepinv denoiser; `weights` a folder that `pnpilot train denoiser` wrote.
-    `solver="auto"` takes ADMM where the data step has a closed form and inexact ADMM otherwise. `policy` is a name or a
-    Policy made for a solver. `peak`, `sigma_n` and `real` are hints about the images, worked out when not given.
+    `solver="auto"` is ADMM. `policy` is a name or a Policy made for a solver. `peak`, `sigma_n` and `real` are hints
+    about the images, worked out when not given.
     """
 
     def __init__(
