@@ -23,7 +23,7 @@ from pnpilot.physics import copied
 from pnpilot.physics.coded_diffraction import back, fields
 from pnpilot.problems import PROBLEMS, Hints, Problem, open_problem
 from pnpilot.problems._data import energy
-from pnpilot.problems._least_squares import TOLERANCE, LeastSquares
+from pnpilot.problems._least_squares import START_TOLERANCE, TOLERANCE, LeastSquares
 from pnpilot.problems.amplitudes import AmplitudeProblem
 from pnpilot.problems.linear import LinearProblem, has_closed_form
 from pnpilot.problems.multi_coil import MultiCoil
@@ -83,15 +83,20 @@ def left_over(problem: LeastSquares, z: Tensor, v: Tensor, mu: Tensor) -> Tensor
 def test_prox_is_optimal(name: str) -> None:
     """At z = prox(v): ∇D(z) + μ(z − v) = 0.
 
-    Ten iterations of conjugate gradients get there from any v where μ is 0.3 or more, and to 2e-3 where it is 0.05.
+    Conjugate gradients get near to that from any v where μ is 0.3 or more, and there when they go on from what they
+    found, for any μ.
     """
     problem, _ = example_problem(build_task(name))
     if not isinstance(problem, LeastSquares):
         pytest.skip("not linear: its data step is below")
     v = random_like(problem.x0(), 1)
     if iterates(problem):
-        assert (left_over(problem, problem.prox(v, mu := torch.tensor([0.3, 0.7])), v, mu) < 1.1 * TOLERANCE).all()
-        assert (left_over(problem, problem.prox(v, mu := torch.tensor([0.05, 0.05])), v, mu) < 2e-3).all()
+        z = problem.prox(v, mu := torch.tensor([0.3, 0.7]))
+        assert (left_over(problem, z, v, mu) < 1e-4).all()
+        z = problem.prox(v, mu := torch.tensor([0.01, 0.7]))
+        for _ in range(10):
+            z = problem.prox(v, mu, start=z)
+        assert (left_over(problem, z, v, mu) < 1.1 * TOLERANCE).all()
     else:
         mu = torch.tensor([0.05, 0.7])
         z = problem.prox(v, mu)
@@ -101,7 +106,7 @@ def test_prox_is_optimal(name: str) -> None:
 
 @pytest.mark.parametrize("name", EACH_TASK)
 def test_a_start_that_is_near_helps_the_data_step_or_is_not_needed(name: str) -> None:
-    """Where ten iterations from v do not get there; a closed form does not depend on it."""
+    """Where the iterations from v do not get there; a closed form does not depend on it."""
     problem, _ = example_problem(build_task(name))
     v, mu = random_like(problem.x0(), 1), torch.tensor([0.005, 0.01])
     z = problem.prox(v, mu)
@@ -252,7 +257,7 @@ def test_the_start_is_linear_in_the_data(name: str) -> None:
         assert torch.equal(start(y), torch.ones_like(start(y)))
     else:
         exact = REACHED[name] == "masked-fourier"  # zero-filled
-        tolerance = 1e-5 if exact else 10 * TOLERANCE
+        tolerance = 1e-5 if exact else 10 * START_TOLERANCE
         assert_close(start(0.6 * y - 1.5 * other), 0.6 * start(y) - 1.5 * start(other), tolerance)
 
 

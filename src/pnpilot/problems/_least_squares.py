@@ -16,9 +16,9 @@ from .base import Problem
 
 Linear = Callable[[Tensor], Tensor]
 
-LIMIT, TOLERANCE = 10, 1e-4
+LIMIT, TOLERANCE = 7, 1e-5
 """Of the data step: at most so many iterations, fewer where the residual falls to this share of the right-hand side."""
-START_LIMIT = 40
+START_LIMIT, START_TOLERANCE = 40, 1e-4
 """Of the start."""
 ROUGH = 10
 """Iterations for a first picture, which shows the peak."""
@@ -126,7 +126,7 @@ def smooth_start(normal: Linear, back: Tensor, level: Tensor, limit: int = START
     # Data of any scale: single precision could not square them.
     size = per_sample(back.abs().flatten(1).amax(1).clamp_min(torch.finfo(level.dtype).tiny), back)
     with torch.no_grad():
-        return size * conjugate_gradients(operator, back / size, torch.zeros_like(back), limit)
+        return size * conjugate_gradients(operator, back / size, torch.zeros_like(back), limit, START_TOLERANCE)
 
 
 def operator_norm(normal: Linear, like: Tensor, iterations: int = 100) -> Tensor:

@@ -97,19 +97,24 @@ def _varying(mask: Tensor) -> tuple[int, ...]:
 
 def _normal(mask: Tensor, maps: Tensor, axes: tuple[int, ...]) -> Linear:
     """AᴴA."""
-    weights, conjugate = mask.square(), maps.conj().resolve_conj()
+    weights, conjugate = mask.square().to(maps.dtype), maps.conj().resolve_conj()
 
     def normal(x: Tensor) -> Tensor:
-        kspace = torch.fft.fftn(maps * x, dim=axes, norm="ortho") if axes else maps * x
-        return _adjoint(weights * kspace, conjugate, axes)
+        # In place where it can be: memory for all coils takes longer to get than to fill.
+        images = maps * x
+        if axes:
+            kspace = torch.fft.fftn(images, dim=axes, norm="ortho")
+            images = torch.fft.ifftn(kspace.mul_(weights), dim=axes, norm="ortho")
+        else:
+            images.mul_(weights)
+        return images.mul_(conjugate).sum(1, keepdim=True)
 
     return normal
 
 
-def _adjoint(kspace: Tensor, conjugate: Tensor, axes: tuple[int, ...] = (-2, -1)) -> Tensor:
+def _adjoint(kspace: Tensor, conjugate: Tensor) -> Tensor:
     """The coil images (B, coils, H, W) behind k-space, weighted by the conjugate maps and summed to (B, 1, H, W)."""
-    images = torch.fft.ifftn(kspace, dim=axes, norm="ortho") if axes else kspace
-    return (conjugate * images).sum(1, keepdim=True)
+    return (conjugate * torch.fft.ifft2(kspace, norm="ortho")).sum(1, keepdim=True)
 
 
 def _checked_maps(physics: MultiCoilMRI, y: Tensor) -> Tensor:
