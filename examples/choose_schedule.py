@@ -26,14 +26,14 @@ from pnpilot.tasks.csmri import CSMRI
 from pnpilot.tasks.multi_coil import MultiCoilTask
 
 LAST = (1.0, 1.4, 2.0)
-WEIGHT = (0.5, 1.0, 2.0)
+WEIGHT = (0.7, 1.0)
 
 
 def main() -> None:
     """Run the grid."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="a folder of images of 128×128 or more")
-    parser.add_argument("--images", type=int, default=4, help="how many to use")
+    parser.add_argument("--images", type=int, default=3, help="how many to use")
     arguments = parser.parse_args()
 
     paths = image_paths(arguments.data)

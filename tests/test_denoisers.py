@@ -16,7 +16,7 @@ from pnpilot.metrics import psnr
 from pnpilot.phase import gauge, middle
 from pnpilot.weights import has_weights, read_card
 from tests.conftest import phantom
-from tests.contracts import assert_close
+from tests.contracts import assert_close, random_like
 
 
 @pytest.fixture(params=DENOISERS, scope="module")
@@ -73,11 +73,21 @@ def test_the_gauge_takes_out_a_smooth_phase_and_turns_along(size: tuple[int, int
     x = torch.polar(picture, ramp.expand_as(picture))
     found = gauge(x)
     assert_close(found.abs(), torch.ones_like(picture))
-    assert_close((x * found.conj()).real, picture, 0.1)
-    assert (x * found.conj()).imag.norm() < 0.1 * x.norm()
+    level, bright = x * found.conj(), picture > 0.3
+    assert_close(level.real[bright], picture[bright], 0.1)
+    assert (level.imag[bright].abs() < 0.3 * picture[bright]).all()
+    assert level.imag.norm() < 0.13 * x.norm()
     turn = torch.polar(torch.ones(()), torch.tensor(2.0))
-    assert_close(gauge(turn * x), turn * found)
+    assert_close(gauge(turn * x), turn * found, 1e-4)
     assert_close(gauge(picture + 0j), torch.ones_like(found))
+
+
+def test_the_gauge_does_not_hang_on_the_last_digits_of_air() -> None:
+    """A phase read from nearly nothing would turn by any angle when nothing changes by a little."""
+    rows, columns = torch.linspace(-1, 1, 96)[:, None], torch.linspace(-1, 1, 96)
+    body = torch.polar(torch.exp(-20 * (rows.square() + columns.square())), 2 * rows + columns)[None, None]
+    other = body * (1 + 1e-5 * random_like(body, 0))
+    assert_close(gauge(other), gauge(body), 1e-3)
 
 
 @pytest.mark.parametrize("size", [(48, 48), (47, 40), (20, 65)])

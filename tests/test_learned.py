@@ -222,16 +222,6 @@ def test_an_image_with_a_phase_keeps_it_when_it_stops_before_real_ones(smoother:
     assert (result.image[1, 1] == 0).all()
 
 
-def test_a_policy_without_a_noise_level_says_so(tmp_path: Path) -> None:
-    from deepinv.physics import CompressedSensing
-
-    physics = CompressedSensing(m=400, img_size=(1, 24, 24), device="cpu")
-    y = physics(phantom(24, 24, 1))
-    policy = Learned(build_solver("pg"), width=8)
-    with pytest.raises(Incompatible, match="follows the noise level"):
-        PnPilot(policy=policy, sigma_n="estimate")(y, physics)
-
-
 def test_a_folder_of_a_tasks_name_does_not_hide_its_policy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "csmri").mkdir()
     monkeypatch.chdir(tmp_path)

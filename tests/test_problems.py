@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from deepinv.physics import (
@@ -23,15 +25,16 @@ from pnpilot.physics import copied
 from pnpilot.physics.coded_diffraction import back, fields
 from pnpilot.problems import PROBLEMS, Hints, Problem, open_problem
 from pnpilot.problems._data import energy
-from pnpilot.problems._least_squares import START_TOLERANCE, TOLERANCE, LeastSquares
+from pnpilot.problems._least_squares import START_TOLERANCE, TOLERANCE, LeastSquares, conjugate_gradients
 from pnpilot.problems.amplitudes import AmplitudeProblem
+from pnpilot.problems.base import problem_type
 from pnpilot.problems.linear import LinearProblem, has_closed_form
 from pnpilot.problems.multi_coil import MultiCoil
 from pnpilot.solvers import build_solver
 from pnpilot.tasks import TASKS, build_task
 from pnpilot.tasks.multi_coil import simulated_maps
 from pnpilot.types import per_sample
-from tests.conftest import phantom
+from tests.conftest import Smoother, phantom
 from tests.contracts import amplitude_problem, assert_close, example_problem, inner, pictures, random_like
 
 
@@ -596,3 +599,67 @@ def test_data_that_would_only_broadcast_are_refused() -> None:
     physics.mask[0, 0, 3, 3] = float("nan")
     with pytest.raises(BadInput, match="NaN or infinite entries"):
         open_problem(y, physics)
+
+
+@pytest.mark.parametrize(
+    "physics",
+    [
+        CompressedSensing(m=400, img_size=(1, 24, 24)),
+        Inpainting((1, 24, 24), mask=(torch.arange(24) % 2 == 0).float().expand(1, 24, 24)),
+    ],
+    ids=["numbers", "every second column"],
+)
+def test_where_no_noise_shows_and_none_is_declared_there_is_none_and_that_is_told(physics: Any) -> None:
+    problem = open_problem(physics(phantom(24, 24, 1)), physics)
+    assert problem.units.sigma_n is not None
+    assert problem.units.sigma_n.tolist() == [0]
+    (line,) = problem.notes
+    assert line.startswith("the physics declares no noise level for image 0, and the data do not show it")
+    assert PnPilot(Smoother()).reconstruct(physics(phantom(24, 24, 1)), physics).image.isfinite().all()
+
+
+def test_noise_that_shows_in_one_image_is_found_whatever_its_neighbours_are() -> None:
+    masks = torch.stack([torch.ones(1, 32, 32), (torch.arange(32) % 2 == 0).float().expand(1, 32, 32)])
+    physics, one = Inpainting((1, 32, 32), mask=masks), Inpainting((1, 32, 32), mask=masks[:1])
+    y = masks * (phantom(32, 32) + 0.05 * random_like(phantom(32, 32), 0))
+    both, alone = open_problem(y, physics).units.sigma_n, open_problem(y[:1], one).units.sigma_n
+    assert both is not None and alone is not None
+    assert both[0] == alone[0] > 0.03
+    assert both[1] == 0
+
+
+class OffResonance(MultiCoilMRI):
+    """An operator of its own behind maps and mask."""
+
+    def A(self, x: Tensor, **kwargs: Any) -> Tensor:
+        return -super().A(x, **kwargs)
+
+    def A_adjoint(self, y: Tensor, **kwargs: Any) -> Tensor:
+        return -super().A_adjoint(y, **kwargs)
+
+
+def test_coils_behind_an_operator_of_their_own_do_not_take_the_fast_path() -> None:
+    _, plain = build_task("multi-coil").simulate(phantom(32, 32, 1), build_task("multi-coil").settings[0])
+    physics = OffResonance(mask=plain.mask, coil_maps=plain.coil_maps, noise_model=plain.noise_model)
+    assert problem_type(plain).name == "multi-coil"
+    assert problem_type(physics).name == "linear"
+
+
+@pytest.mark.parametrize("name", ["csmri", "multi-coil"])
+def test_masks_that_deepinv_would_take_for_channels_are_refused(name: str) -> None:
+    y, physics = build_task(name).simulate(phantom(32, 32, 3), build_task(name).settings[0])
+    physics.mask = physics.mask[:1, :1].repeat(1, 3, 1, 1)
+    with pytest.raises(BadInput, match=r"masks that differ between images are \(batch, 1, height, width\)"):
+        open_problem(y, physics)
+
+
+def test_a_wrong_hint_is_not_blamed_on_the_data() -> None:
+    y, physics = build_task("tomography").simulate(phantom(32, 32), build_task("tomography").settings[0])
+    with pytest.raises(BadInput, match=r"^the noise level must be a number"):
+        open_problem(y, physics, Hints(sigma_n=-1.0))
+
+
+def test_an_adjoint_that_is_none_ends_the_descent_and_not_in_nan() -> None:
+    b = random_like(torch.zeros(2, 1, 8, 8), 0)
+    found = conjugate_gradients(lambda x: -x, b, torch.zeros_like(b))
+    assert torch.equal(found, torch.zeros_like(b))

@@ -44,10 +44,14 @@ def test_the_covariance_is_read_from_the_outermost_samples(sampled: str | None) 
     mask = None if sampled is None else build_mask(sampled, HEIGHT, WIDTH, 2, torch.Generator().manual_seed(0))
     found = coil_covariance(kspace if mask is None else mask * kspace, mask)
     assert_close(found, found.mH)
+    if mask is not None:
+        assert torch.equal(coil_covariance(mask * kspace, mask.expand(1, 2, -1, -1)), found), "as a physics holds it"
     level = covariance().diagonal().real.sqrt()
     assert ((found.diagonal().real.sqrt() / level - 1).abs() < 0.15).all()
     correlation = (found - covariance()) / (level[:, None] * level)
-    assert correlation.abs().max() < 0.25, "the correlation coefficients of 0.4 and 0.35 are found to 0.25"
+    assert correlation.abs().max() < 0.25
+    for one, other in ((1, 0), (3, 2)):  # their correlation coefficients are 0.4 and 0.35
+        assert found[one, other].abs() > 0.25 * level[one] * level[other]
 
 
 def test_a_scale_passes_through_and_coils_may_be_in_any_order() -> None:
@@ -97,6 +101,12 @@ def test_what_does_not_fit_is_refused() -> None:
         coil_covariance(torch.cat([kspace[:3], 0 * kspace[:1]]))
     with pytest.raises(BadInput, match="too few for the covariance of 60 coils"):
         coil_covariance(torch.randn(60, 8, 8, dtype=torch.complex64))
+    with pytest.raises(BadInput, match="does not fit k-space"):
+        coil_covariance(kspace, torch.ones(3, 3))
+    with pytest.raises(BadInput, match="k-space is zero wherever the mask samples it"):
+        coil_covariance(kspace, torch.zeros(HEIGHT, WIDTH))
+    with pytest.raises(BadInput, match="two coils may be copies of each other"):
+        coil_covariance(kspace[:1].expand(4, -1, -1))
     with pytest.raises(BadInput, match="do not agree"):
         whitened(kspace, maps[:3], covariance())
     twice = torch.ones(COILS, COILS, dtype=torch.complex64)

@@ -10,6 +10,7 @@ from .problems._kspace import median_level, outermost
 
 SHARE = 0.1
 """The share of the samples that are looked at: more than for one level, as there are many numbers to find."""
+COPIES = "the covariance is not positive definite: two coils may be copies of each other"
 ROUNDS = 10
 """Rounds of dropping the samples that look least like noise."""
 
@@ -21,9 +22,10 @@ def coil_covariance(kspace: Tensor, mask: Tensor | None = None) -> Tensor:
     A noise scan, if there is one, tells it better: N = `scan` (coils, samples), covariance = N Nᴴ / (2·samples).
     """
     require(kspace.is_complex() and kspace.ndim == 3, f"k-space must be complex (coils, H, W), got {_shape(kspace)}")
-    measured = (
-        kspace.new_ones(kspace.shape[1:]).real if mask is None else mask.to(kspace.real).reshape(kspace.shape[1:])
-    )
+    measured = kspace.new_ones(kspace.shape[1:]).real if mask is None else mask.to(kspace.real)
+    measured = measured[0, 0] if measured.ndim == 4 else measured  # as a physics holds it
+    require(measured.shape == kspace.shape[1:], f"the mask {_shape(measured)} does not fit k-space {_shape(kspace)}")
+    require(bool((kspace * measured).any()), "k-space is zero wherever the mask samples it")
     unshifted = [torch.fft.ifftshift(part, dim=(-2, -1)) for part in (kspace, measured)]
     (flags,) = outermost(unshifted[0][None], unshifted[1][None, None], SHARE)
     noise = unshifted[0][:, flags]
@@ -34,7 +36,9 @@ def coil_covariance(kspace: Tensor, mask: Tensor | None = None) -> Tensor:
     noise, near = noise / levels[:, None], torch.ones(count, dtype=torch.bool, device=noise.device)
     for _ in range(ROUNDS):
         found = noise[:, near] @ noise[:, near].mH / (2 * near.sum())
-        distance = (noise.conj() * torch.linalg.solve(found, noise)).real.sum(0)
+        solved, info = torch.linalg.solve_ex(found, noise)
+        require(int(info) == 0, COPIES)
+        distance = (noise.conj() * solved).real.sum(0)
         near = distance <= distance.median()
     # Half of the samples, the nearest ones, are less spread than all: the levels are those of the medians.
     spread = found.diagonal().real.sqrt()
@@ -46,11 +50,11 @@ def whitened(kspace: Tensor, maps: Tensor, covariance: Tensor) -> tuple[Tensor, 
 
     The image behind them is the same, in the same units.
     """
-    coils = covariance.shape[-1]
-    fits = kspace.shape[-3] == maps.shape[-3] == coils and kspace.is_complex() and maps.is_complex()
+    coils = kspace.shape[-3]
+    fits = maps.shape[-3] == coils and covariance.shape == (coils, coils) and kspace.is_complex() and maps.is_complex()
     require(fits, f"k-space {_shape(kspace)}, maps {_shape(maps)} and covariance {_shape(covariance)} do not agree")
     factor, info = torch.linalg.cholesky_ex(covariance)
-    require(int(info) == 0, "the covariance is not positive definite: two coils may be copies of each other")
+    require(int(info) == 0, COPIES)
     inverse = torch.linalg.solve_triangular(factor, torch.eye(coils).to(factor), upper=False)
     kspace, maps = (torch.einsum("dc,...chw->...dhw", inverse.to(part), part) for part in (kspace, maps))
     return kspace, maps

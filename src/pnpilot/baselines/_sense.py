@@ -44,6 +44,8 @@ class Sense(Baseline):
         kspace = as_complex(y, coils=not single)
         maps = torch.ones_like(kspace) if single else physics.coil_maps.to(kspace).expand(len(y), -1, -1, -1)
         mask = physics.mask[:, :1].to(y.real).expand(len(y), -1, -1, -1)
+        if not bool(((mask == 0) | (mask == 1)).all()):
+            raise Incompatible(f"{self.name} needs a mask of zeros and ones")
         slices = [
             self.solve((own != 0).numpy() * one.numpy(), coils.numpy(), own[0].numpy())
             for one, coils, own in zip(kspace.cpu(), maps.cpu(), mask.cpu(), strict=True)

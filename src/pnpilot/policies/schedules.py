@@ -42,7 +42,7 @@ class Schedule(Policy):
 
     def __call__(self, problem: Problem, state: Any, t: int) -> Action:  # noqa: ARG002
         """The parameters of iteration t."""
-        noise = (known_noise(problem) / problem.averaged**0.5).clamp_min(self.floor)
+        noise = self.noise(problem).clamp_min(self.floor)
         share = t / max(1, self.decisions - 1)
         first, last = torch.full_like(noise, FIRST), self.last_sigma(problem, noise)
         sigma = torch.exp((1 - share) * first.log() + share * last.log())
@@ -51,6 +51,10 @@ class Schedule(Policy):
             highest = limits.high if limits.cautious is None else limits.cautious
             values["mu"] = (self.weight * noise.square() / sigma.square()).clamp(limits.low, highest)
         return self.constant(problem, **values)
+
+    def noise(self, problem: Problem) -> Tensor:
+        """The noise level that it follows (B,)."""
+        return known_noise(problem) / problem.averaged**0.5
 
     def last_sigma(self, problem: Problem, noise: Tensor) -> Tensor:
         """Where σ_k ends, for noise levels (B,)."""
@@ -63,13 +67,17 @@ class DPIRSchedule(Schedule):
 
     last, weight, floor = 1.0, 0.23, 0.255 / 255
 
+    def noise(self, problem: Problem) -> Tensor:
+        """As it is."""
+        return known_noise(problem)
+
     def last_sigma(self, problem: Problem, noise: Tensor) -> Tensor:  # noqa: ARG002
         """The noise level itself."""
         return (self.last * noise).clamp_max(FIRST)
 
 
 @POLICIES.register("ircnn-schedule")
-class IRCNNSchedule(Schedule):
+class IRCNNSchedule(DPIRSchedule):
     """IRCNN's schedule, made for HQS: σ_k falls log-linearly from 49/255 to 15/255, μ_k = σ_n²/(3σ_k²)."""
 
     last, weight, floor = 15 / 255, 1 / 3, 0.255 / 255

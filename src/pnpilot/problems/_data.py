@@ -51,21 +51,20 @@ def noise_of(physics: Physics) -> Any:
     return getattr(physics.noise_model, "sigma", None)
 
 
-def noise_in_picture(y: Tensor) -> Tensor | None:
-    """The noise level (B,) of data that form an image, or None if it does not show.
+def noise_in_picture(y: Tensor) -> Tensor:
+    """The noise level (B,) of data that form an image, or NaN where it does not show.
 
     Estimated by the median of the diagonal Haar coefficients, as neighbouring pixels differ little.
     """
     if y.ndim < 4 or min(y.shape[-2:]) < 8:
-        return None
+        return torch.full((len(y),), torch.nan, device=y.device)
     y = torch.view_as_real(y).movedim(-1, 1) if y.is_complex() else y
     y = y[..., : y.shape[-2] // 2 * 2, : y.shape[-1] // 2 * 2]
     corners = [y[..., row::2, column::2] for row in (0, 1) for column in (0, 1)]
     diagonal = ((corners[0] - corners[1] - corners[2] + corners[3]) / 2).abs().flatten(1)
     # Where nothing was measured there is no noise.
     measured = torch.stack([corner != 0 for corner in corners]).all(0).flatten(1)
-    medians = diagonal.masked_fill(~measured, torch.nan).nanmedian(1).values
-    return None if bool(medians.isnan().any()) else medians / GAUSSIAN_MEDIAN
+    return diagonal.masked_fill(~measured, torch.nan).nanmedian(1).values / GAUSSIAN_MEDIAN
 
 
 def looks_non_negative(image: Tensor, grain: Tensor) -> Tensor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import torch
-from deepinv.physics import MRI, MultiCoilMRI
+from deepinv.physics import MRI, MultiCoilMRI, Physics
 from torch import Tensor
 
 from ..errors import require
@@ -37,12 +37,19 @@ def as_complex(y: Tensor, coils: bool) -> Tensor:
     return torch.complex(parts[:, 0], parts[:, 1])
 
 
+def measures_like(kind: type[Physics], physics: Physics) -> bool:
+    """Whether a physics is of this kind and measures like it: subclasses with an operator of their own do not."""
+    return isinstance(physics, kind) and all(
+        getattr(type(physics), name) is getattr(kind, name) for name in ("A", "A_adjoint")
+    )
+
+
 def checked_mask(physics: MRI | MultiCoilMRI, y: Tensor) -> tuple[Tensor, Tensor]:
     """The mask of each image (B, 1, H, W), of largest value one, and what it was divided by (B,)."""
     both = physics.mask.to(y.real)
     sizes = f"the mask has shape {tuple(both.shape)}, k-space {tuple(y.shape)}: they must agree"
-    fits = both.ndim == 4 and both.shape[-2:] == y.shape[-2:] and both.shape[0] in (1, len(y))
-    require(fits, sizes)
+    fits = both.ndim == 4 and both.shape[-2:] == y.shape[-2:] and both.shape[0] in (1, len(y)) and both.shape[1] <= 2
+    require(fits, f"{sizes}; masks that differ between images are (batch, 1, height, width)")
     require(bool(torch.isfinite(both).all()), "the mask holds NaN or infinite values")
     require(torch.equal(both[:, :1], both[:, -1:]), "the mask must be the same for real and imaginary part")
     mask = both[:, :1].expand(len(y), -1, -1, -1)
@@ -99,8 +106,9 @@ def odd_noise(y: Tensor, mask: Tensor) -> Tensor:
     """
     radius = _radius(*y.shape[-2:]).to(y.device)
     levels = []
-    for one, sampled, outer in zip(y, mask[:, 0] != 0, outer_noise(y, mask), strict=True):
-        pairs = sampled & (radius >= radius[sampled].median()) & mirrored(sampled)
+    for one, weights, outer in zip(y, mask[:, 0], outer_noise(y, mask), strict=True):
+        sampled = weights != 0
+        pairs = sampled & (radius >= radius[sampled].median()) & (mirrored(weights) == weights)
         odd = (one - mirrored(one).conj()) / math.sqrt(2)
         levels.append(median_level(odd[:, pairs]) if pairs.sum() >= 32 else outer)
     return torch.stack(levels)

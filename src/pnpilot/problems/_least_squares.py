@@ -86,6 +86,7 @@ def conjugate_gradients(
             break
         q = operator(p)
         curvature = (p.conj() * q).real.flatten(1).sum(1)
+        going = going & (curvature > 0)  # an adjoint that is not quite one ends the descent, and not in NaN
         step = per_sample(torch.where(going, left / curvature.clamp_min(tiny), 0.0), x)
         x, r = x + step * p, r - step * q
         before, left = left, energy(r)
@@ -94,7 +95,7 @@ def conjugate_gradients(
 
 
 def opened(
-    hints: Hints, declared: Any, estimated: Tensor | None, gain: Tensor, normal: Linear, back: Tensor
+    hints: Hints, declared: Any, estimated: Tensor, gain: Tensor, normal: Linear, back: Tensor
 ) -> tuple[Units, Tensor]:
     """Units and start of problems with these normal equations, of norm one: AᴴA, and Aᴴy in the units of the image.
 
@@ -103,13 +104,14 @@ def opened(
 
     def units_of(picture: Tensor) -> Units:
         units = Units.of(hints, picture, declared, gain)
-        if units.sigma_n is None and estimated is not None:
+        if units.sigma_n is None:
             units = replace(units, sigma_n=estimated / units.peak)
         return units
 
     usual = torch.full_like(gain, USUAL)
     level = units_of(smooth_start(normal, back, usual, ROUGH)).sigma_n
-    start = smooth_start(normal, back, usual if level is None else level)
+    assert level is not None
+    start = smooth_start(normal, back, level.where(~level.isnan(), USUAL))
     return units_of(start), start
 
 

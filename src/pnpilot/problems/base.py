@@ -13,7 +13,7 @@ from torch import Tensor
 
 from ..errors import Incompatible
 from ..registry import Registry
-from ._data import noise_in_picture
+from ..types import named
 from ._units import Hints, Units
 
 LEAST_NOISE = 1e-4
@@ -104,13 +104,20 @@ class Problem(ABC):
         """The image in the user's units and layout."""
 
     def estimated_noise(self) -> Tensor | None:
-        """The noise level that the data show (B,), or None if they cannot."""
-        return noise_in_picture(self.y)
+        """The noise level that the data show (B,), NaN where they do not, or None if they cannot."""
+        return None
 
     def know_noise(self) -> None:
-        """Estimate the noise level unless it is known."""
+        """Estimate the noise level unless it is known; where the data do not show it, they count as free of noise."""
         if self.units.sigma_n is None:
             self.units = replace(self.units, sigma_n=self.estimated_noise())
+        if self.units.sigma_n is not None and bool((unknown := self.units.sigma_n.isnan()).any()):
+            self.units = replace(self.units, sigma_n=self.units.sigma_n.nan_to_num(nan=0.0))
+            self.notes = [
+                *self.notes,
+                f"the physics declares no noise level for {named(unknown)}, and the data do not show it: they count as "
+                "free of noise; pass sigma_n if they are not",
+            ]
 
     def select(self, index: Tensor) -> Problem:
         """The problems at these positions of the batch, in this order; positions may repeat."""

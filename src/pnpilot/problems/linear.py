@@ -9,7 +9,7 @@ from deepinv.physics import DecomposablePhysics, Downsampling, LinearPhysics, Ph
 from deepinv.utils.mixins import MRIMixin
 from torch import Tensor
 
-from ..errors import BadInput, first_line, require
+from ..errors import BadInput, PnPilotError, first_line, require
 from ..physics import copied, divided, selected
 from ..types import per_sample, to_two_channels
 from ._data import checked_data, energy, looks_non_negative, noise_in_picture, noise_of
@@ -45,9 +45,11 @@ class LinearProblem(LeastSquares):
             gain = operator_norm(physics.A_adjoint_A, adjoint)
             _check(physics, y, adjoint)
             back = _inside(physics, adjoint / per_sample(gain.square(), adjoint))
-            noise, normal = _noise(physics, y), _normal(physics, gain)
-            estimated = None if noise is None else noise / gain
-            units, start = opened(hints, noise_of(physics), estimated, gain, normal, back)
+            # k-space is not a picture.
+            shown = torch.full_like(gain, torch.nan) if isinstance(physics, MRIMixin) else noise_in_picture(y)
+            units, start = opened(hints, noise_of(physics), shown / gain, gain, _normal(physics, gain), back)
+        except PnPilotError:
+            raise
         except (RuntimeError, ValueError, TypeError, IndexError, AttributeError) as error:
             reason = f"data of shape {tuple(y.shape)} do not fit the {type(physics).__name__}: {first_line(error)}"
             if any(buffer.dtype is torch.float64 for buffer in physics.buffers()):
@@ -95,10 +97,6 @@ class LinearProblem(LeastSquares):
         moved.physics = copied(self.physics).to(device)
         return moved
 
-    def estimated_noise(self) -> Tensor | None:
-        """As for any image; k-space is not an image."""
-        return _noise(self.physics, self.y)
-
     def select(self, index: Tensor) -> LinearProblem:
         """Problems by position; parameters of the physics that differ between images follow."""
         chosen = super().select(index)
@@ -126,10 +124,6 @@ def _normal(physics: LinearPhysics, gain: Tensor) -> Linear:
     return normal
 
 
-def _noise(physics: LinearPhysics, y: Tensor) -> Tensor | None:
-    return None if isinstance(physics, MRIMixin) else noise_in_picture(y)
-
-
 def _check(physics: LinearPhysics, y: Tensor, adjoint: Tensor) -> None:
     name, given = type(physics).__name__, tuple(y.shape)
     require(adjoint.ndim == 4, f"images must be two-dimensional, these would have shape {tuple(adjoint.shape[2:])}")
@@ -143,7 +137,8 @@ def _looks_real(physics: LinearPhysics, y: Tensor, gain: Tensor, start: Tensor, 
     """Whether each image (B,) is real and non-negative, judging by its start; MR images never count as real."""
     if start.is_complex():
         return torch.zeros(len(y), dtype=torch.bool)
-    level = torch.zeros_like(gain) if units.sigma_n is None else units.sigma_n
+    assert units.sigma_n is not None
+    level = units.sigma_n.nan_to_num(nan=0.0)
     noise = per_sample(level * units.peak, y) * noise_like(y)
     grain = smooth_start(_normal(physics, gain), physics.A_adjoint(noise) / per_sample(gain, start), level)
     return looks_non_negative(start, energy(grain))

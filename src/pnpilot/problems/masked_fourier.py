@@ -11,7 +11,17 @@ from torch import Tensor
 from ..errors import require
 from ..types import per_sample, to_two_channels
 from ._data import checked_data, energy, looks_non_negative, noise_of
-from ._kspace import as_complex, centred_ifft2, checked_mask, doubts, mirrored, odd_noise, outer_noise, unshifted
+from ._kspace import (
+    as_complex,
+    centred_ifft2,
+    checked_mask,
+    doubts,
+    measures_like,
+    mirrored,
+    odd_noise,
+    outer_noise,
+    unshifted,
+)
 from ._least_squares import LeastSquares
 from ._units import Hints, Units
 from .base import PROBLEMS
@@ -37,7 +47,7 @@ class MaskedFourier(LeastSquares):
     @classmethod
     def accepts(cls, physics: Physics) -> bool:
         """Single images, not the volumes and films whose physics derive from the same class."""
-        return isinstance(physics, MRI) and not isinstance(physics, DynamicMRI) and not physics.three_d
+        return measures_like(MRI, physics) and not isinstance(physics, DynamicMRI) and not physics.three_d
 
     @classmethod
     def of(cls, y: Tensor, physics: MRI, hints: Hints) -> MaskedFourier:
@@ -97,10 +107,6 @@ class MaskedFourier(LeastSquares):
         telling = energy(there) > 0.1 * energy(self.mask * self.y)
 
         return symmetric & telling & looks_non_negative(self.x0().real, variance * energy(self.mask))
-
-    def estimated_noise(self) -> Tensor:
-        """From the outermost samples; of images that are known to be real, from what breaks their symmetry."""
-        return outer_noise(self.y, self.mask)
 
     def export(self, image: Tensor) -> Tensor:
         """deepinv's two channels."""

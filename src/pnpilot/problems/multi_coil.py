@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 import torch
-from deepinv.physics import MultiCoilMRI, NonCartesianMRI, Physics
+from deepinv.physics import MultiCoilMRI, Physics
 from torch import Tensor
 
 from ..errors import require
 from ..phase import middle
 from ..types import named, per_sample, to_two_channels
 from ._data import checked_data, energy, noise_of
-from ._kspace import ROUNDING, as_complex, centred_ifft2, checked_mask, doubts, outer_noise, unshifted
+from ._kspace import ROUNDING, as_complex, centred_ifft2, checked_mask, doubts, measures_like, outer_noise, unshifted
 from ._least_squares import LeastSquares, Linear, opened, operator_norm
 from ._units import Hints, Units
 from .base import PROBLEMS
@@ -39,7 +39,7 @@ class MultiCoil(LeastSquares):
     @classmethod
     def accepts(cls, physics: Physics) -> bool:
         """Cartesian slices: not volumes, and not the trajectories whose physics derives from the same class."""
-        return isinstance(physics, MultiCoilMRI) and not isinstance(physics, NonCartesianMRI) and not physics.three_d
+        return measures_like(MultiCoilMRI, physics) and not physics.three_d
 
     @classmethod
     def of(cls, y: Tensor, physics: MultiCoilMRI, hints: Hints) -> MultiCoil:
@@ -80,10 +80,6 @@ class MultiCoil(LeastSquares):
     def prox(self, v: Tensor, mu: Tensor, start: Tensor | None = None) -> Tensor:
         """By conjugate gradients, with what AᴴA needs made once."""
         return self.solved(_normal(self.mask, self.maps, self.axes), v, mu, start)
-
-    def estimated_noise(self) -> Tensor:
-        """From the outermost samples of all coils."""
-        return outer_noise(self.y, self.mask)
 
     def export(self, image: Tensor) -> Tensor:
         """deepinv's two channels."""
