@@ -16,7 +16,7 @@ def prior(denoiser: Denoiser, units: Units) -> Denoise:
     real = units.real
 
     def run(v: Tensor, sigma: Tensor, *, signed: bool = False) -> Tensor:
-        call = denoiser.signed if signed and not v.is_complex() else denoiser  # complex images are turned first
+        call = denoiser.signed if signed and not v.is_complex() else denoiser  # complex ones: after the gauge
         with bf16_on_gpu(v.device, denoiser.bf16):
             return call(v, sigma).to(v.dtype)
 

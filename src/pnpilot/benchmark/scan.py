@@ -16,7 +16,7 @@ from ..problems._kspace import centred_ifft2
 from ..tasks._masks import build_mask
 
 SETTINGS = tuple(f"{kind} x{factor}" for kind in ("calibrated", "radial", "random") for factor in (2, 4, 6))
-CALIBRATION = 24
+MAPS_FROM = 24
 """Side of the block in the middle of k-space that maps are estimated from."""
 CROP = 0.8
 """sigpy's threshold for maps: its default leaves holes in heads."""
@@ -106,7 +106,7 @@ def estimated_maps(kspace: Tensor) -> Tensor:
         from sigpy.mri.app import EspiritCalib
     except ImportError as error:
         raise BadInput("sigpy estimates coil maps: pip install 'pnpilot[mri]', or give a file by --maps") from error
-    width = min(CALIBRATION, *kspace.shape[-2:])
+    width = min(MAPS_FROM, *kspace.shape[-2:])
     maps = EspiritCalib(kspace.numpy(), calib_width=width, crop=CROP, show_pbar=False).run()
     return torch.from_numpy(maps).to(torch.complex64)
 
