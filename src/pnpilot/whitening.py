@@ -13,12 +13,14 @@ SHARE = 0.1
 COPIES = "the covariance is not positive definite: two coils may be copies of each other"
 ROUNDS = 10
 """Rounds of dropping the samples that look least like noise."""
+NEAR = 2.0
+"""Nearly all noise is within twice its median distance."""
 
 
 def coil_covariance(kspace: Tensor, mask: Tensor | None = None) -> Tensor:
     """The covariance (coils, coils) of the noise in centred k-space (coils, H, W): of each of its two parts.
 
-    It is read from the outermost samples, where there is least of the image, and from the half of those that fits best.
+    It is read from the outermost samples, where there is least of the image, and from those that look like noise.
     A noise scan, if there is one, tells it better: N = `scan` (coils, samples), covariance = N Nᴴ / (2·samples).
     """
     require(kspace.is_complex() and kspace.ndim == 3, f"k-space must be complex (coils, H, W), got {_shape(kspace)}")
@@ -34,13 +36,14 @@ def coil_covariance(kspace: Tensor, mask: Tensor | None = None) -> Tensor:
     levels = torch.stack([median_level(coil) for coil in noise])
     require(bool((levels > 0).all()), "k-space has a coil without noise: is it empty?")
     noise, near = noise / levels[:, None], torch.ones(count, dtype=torch.bool, device=noise.device)
-    for _ in range(ROUNDS):
+    for round_number in range(ROUNDS + 1):
         found = noise[:, near] @ noise[:, near].mH / (2 * near.sum())
         solved, info = torch.linalg.solve_ex(found, noise)
         require(int(info) == 0, COPIES)
         distance = (noise.conj() * solved).real.sum(0)
-        near = distance <= distance.median()
-    # Half of the samples, the nearest ones, are less spread than all: the levels are those of the medians.
+        # The half that fits best shows what is noise; at last all that looks like it counts.
+        near = distance <= distance.median() * (1 if round_number < ROUNDS - 1 else NEAR)
+    # The samples that were left out were the largest: the levels are those of the medians.
     spread = found.diagonal().real.sqrt()
     return found * (levels / spread)[:, None] * (levels / spread)
 
