@@ -269,6 +269,10 @@ def test_ctrl_c_keeps_finished_rows(data: Path, tmp_path: Path) -> None:
         (["bench", "policies", "--data", "DATA", "--denoiser", "nothing"], "unknown denoiser 'nothing'"),
         (["bench", "policies", "--data", "DATA", "--method", "magic"], "unknown method 'magic'"),
         (["bench", "policies", "--data", "DATA", "--method", "model-free"], "no policy 'model-free' ships for this"),
+        (
+            ["bench", "policies", "--data", "DATA", "--task", "phase", "--dataset", "set12", "--method", "learned"],
+            "add --solver inexact-admm, for which one does",
+        ),
         (["bench", "policies", "--data", "DATA", "--setting", "x99"], "unknown setting 'x99'"),
         (
             [

@@ -105,8 +105,11 @@ def policy_methods(task: Task, rig: Rig, learned: Mapping[str, Learned], wanted:
     known = {**rows, **baseline_rows((name for name in BASELINES if name not in rows), task)}
     for name in wanted:
         if name in POLICIES and name not in known:
+            kind = POLICIES[name]
+            others = [own for of, own in kind.shipped() if of == task.name] if issubclass(kind, Learned) else []
             raise UnknownName(
-                f"no policy {name!r} ships for this task, solver and denoiser: train one with "
-                f"`pnpilot train policy --method {name}` and add --policy FOLDER"
+                f"no policy {name!r} ships for this task, solver and denoiser: "
+                + (f"add --solver {' or '.join(others)}, for which one does, or " if others else "")
+                + f"train one with `pnpilot train policy --method {name}` and add --policy FOLDER"
             )
     return chosen_methods(known, wanted or list(rows))

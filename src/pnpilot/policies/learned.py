@@ -103,9 +103,14 @@ class Learned(Policy):
         return None
 
     @classmethod
+    def shipped(cls) -> list[tuple[str, str]]:
+        """The tasks that policies ship for, each with the solver."""
+        return [(card["task"], card["solver"]) for card in map(read_card, shipped_weights(f"{cls.name}-*"))]
+
+    @classmethod
     def find(cls, name: str | Path, solver: str = "auto") -> Learned:
         """The policy for a task among the shipped ones, or the one in a folder that training wrote."""
-        known = [(card["task"], card["solver"]) for card in map(read_card, shipped_weights(f"{cls.name}-*"))]
+        known = cls.shipped()
         if name not in dict(known) and Path(name).is_dir():
             return cls.read(Path(name), solver)
         fitting = [own for task, own in known if task == name and solver in ("auto", own)]
