@@ -60,3 +60,9 @@ def assert_close(actual: Tensor, expected: Tensor, tolerance: float = 1e-5) -> N
     scale = expected.abs().max().clamp_min(1e-12)
     difference = ((actual - expected).abs().max() / scale).item()
     assert difference < tolerance, f"relative difference {difference:.2e} over {tolerance:.0e}"
+
+
+def own_tensors(problem: Problem) -> dict[str, Tensor]:
+    """The tensors that a problem holds, those of its units included."""
+    held = {**vars(problem), "peak": problem.units.peak, "sigma_n": problem.units.sigma_n}
+    return {name: value for name, value in held.items() if isinstance(value, Tensor)}
