@@ -25,7 +25,7 @@ from pnpilot.tasks import TASKS
 from pnpilot.tasks.csmri import CSMRI
 from pnpilot.tasks.multi_coil import MultiCoilTask
 
-LAST = (1.0, 1.4, 2.0)
+LAST = (0.8, 1.0, 1.2, 1.4)
 WEIGHT = (0.7, 1.0)
 
 

@@ -47,9 +47,9 @@ def test_fixed_is_the_papers() -> None:
     [("schedule", None, 1.0), ("dpir-schedule", 5 / 255, 0.23), ("ircnn-schedule", 15 / 255, 1 / 3)],
 )
 def test_schedules_fall_log_linearly(name: str, last: float | None, weight: float) -> None:
-    """Ours to 1.4 times the noise level of the back-projection, σ_n/√κ."""
+    """Ours to the noise level of the back-projection, σ_n/√κ."""
     problem, _ = example_problem(CSMRI())  # its noise level is 5/255
-    last = 1.4 * 5 / 255 / problem.kept[0].item() ** 0.5 if last is None else last
+    last = 5 / 255 / problem.kept[0].item() ** 0.5 if last is None else last
     policy = build_policy(name, build_solver("admm"))
     actions = [policy(problem, None, t) for t in range(30)]
     sigma = torch.stack([action.params["sigma"][0, 0] for action in actions])
@@ -62,7 +62,7 @@ def test_schedules_fall_log_linearly(name: str, last: float | None, weight: floa
 def test_schedule_follows_each_images_noise_and_needs_it() -> None:
     problem, _ = example_problem(CSMRI(), sigma_n=torch.tensor([0.01, 0.05]))
     action = Schedule(build_solver("admm"))(problem, None, 29)
-    assert_close(action.params["sigma"][:, 0], 1.4 * torch.tensor([0.01, 0.05]) / problem.kept.sqrt())
+    assert_close(action.params["sigma"][:, 0], torch.tensor([0.01, 0.05]) / problem.kept.sqrt())
     assert (problem.kept < 0.6).all()
     object.__setattr__(problem.units, "sigma_n", None)
     with pytest.raises(Incompatible, match="follows the noise level"):
@@ -84,7 +84,7 @@ def test_the_schedule_counts_amplitudes_that_are_averaged() -> None:
     """D is a mean over the masks, whose noise falls with their number."""
     problem = amplitude_problem(phantom(32, 32), alpha=27, masks=6)
     action = Schedule(build_solver("admm"))(problem, None, 29)
-    assert_close(action.params["sigma"][:, 0], torch.full((2,), 1.4 * 27 / 510 / 6**0.5))
+    assert_close(action.params["sigma"][:, 0], torch.full((2,), 27 / 510 / 6**0.5))
 
 
 def test_wrong_parameters_are_refused() -> None:

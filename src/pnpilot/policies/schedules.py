@@ -19,13 +19,13 @@ FIRST = 49 / 255
 
 @POLICIES.register("schedule")
 class Schedule(Policy):
-    """σ_k falls log-linearly from 49/255 to 1.4σ_n/√κ, μ_k = σ_n²/σ_k², κ the share of white noise that AᴴA keeps.
+    """σ_k falls log-linearly from 49/255 to σ_n/√κ, μ_k = σ_n²/σ_k², κ the share of white noise that AᴴA keeps.
 
     σ_n/√κ is the noise level of the back-projection Aᴴy/κ: what is measured of an image is spread over all of it.
     `examples/choose_schedule.py` shows what other constants do.
     """
 
-    last: float = 1.4
+    last: float = 1.0
     """The last σ_k, in units of that level."""
     weight: float = 1.0
     """μ_k in units of σ_n²/σ_k²."""
