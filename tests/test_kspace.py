@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 import torch
-from deepinv.physics import (
-    GaussianNoise,
-    MultiCoilMRI,
-    Physics,
-)
+from deepinv.physics import MRI, GaussianNoise, LinearPhysics, MultiCoilMRI, Physics
 from torch import Tensor
 
+from pnpilot import PnPilot
 from pnpilot.errors import BadInput
 from pnpilot.problems import Hints, open_problem
 from pnpilot.problems._data import energy
 from pnpilot.problems.base import problem_type
 from pnpilot.problems.multi_coil import MultiCoil
 from pnpilot.tasks import build_task
+from pnpilot.tasks._masks import build_mask
 from pnpilot.tasks.multi_coil import simulated_maps
 from pnpilot.types import per_sample
 from tests.conftest import phantom
@@ -133,15 +132,58 @@ def maps_of(physics: Physics) -> dict[str, Tensor]:
     return {"coil_maps": physics.coil_maps} if isinstance(physics, MultiCoilMRI) else {}
 
 
-def test_signal_that_no_coil_map_covers_is_told() -> None:
-    maps = simulated_maps(4, 48, 48, torch.Generator().manual_seed(1))[None]
-    physics = MultiCoilMRI(mask=torch.ones(1, 1, 48, 48), coil_maps=maps, noise_model=GaussianNoise(0.01))
-    y = physics(torch.cat([phantom(48, 48), 0.5 * phantom(48, 48)], 1))
+@pytest.mark.parametrize("sampling", ["radial", "cartesian", "calibrated", "random"])
+@pytest.mark.parametrize("sigma", [0.005, 0.1])
+def test_coil_maps_that_miss_signal_are_told(sampling: str, sigma: float) -> None:
+    maps = simulated_maps(6, 64, 64, torch.Generator().manual_seed(1))[None]
+    mask = build_mask(sampling, 64, 64, 3.0, torch.Generator().manual_seed(2))
+    physics = MultiCoilMRI(mask=mask, coil_maps=maps, noise_model=GaussianNoise(sigma))
+    y = physics(torch.cat([phantom(64, 64), 0.5 * phantom(64, 64)], 1))
     assert open_problem(y, physics).notes == []
     cropped = maps.clone()
-    cropped[..., :24] = 0
-    (line,) = open_problem(y, MultiCoilMRI(mask=torch.ones(1, 1, 48, 48), coil_maps=cropped)).notes
-    assert "of the signal of images 0, 1 lies where all coil maps are zero" in line
+    cropped[..., 24:40, 24:40] = 0
+    for wrong in (cropped, maps.roll(1, 1)):
+        (line,) = open_problem(y, MultiCoilMRI(mask=mask, coil_maps=wrong)).notes
+        assert re.match(r"the coil maps do not explain \d.* % of the signal .* of images 0, 1: they may be zero", line)
+
+
+class Uncentred(MRI):
+    """It inherits A and A_adjoint, and puts another transform under them."""
+
+    def V_adjoint(self, x: Tensor) -> Tensor:
+        return super().V_adjoint(x).roll(1, -1)
+
+    def V(self, x: Tensor, **kwargs: Any) -> Tensor:
+        return super().V(x.roll(-1, -1), **kwargs)
+
+
+class MRIByName(LinearPhysics):
+    """Nothing but the name is MRI's."""
+
+
+MRIByName.__name__ = "MRI"
+
+
+def test_what_only_derives_from_mri_or_has_its_name_is_no_fast_path_and_no_learned_policy() -> None:
+    physics = Uncentred(mask=torch.ones(1, 1, 32, 32), noise_model=GaussianNoise(0.01))
+    image = torch.cat([phantom(32, 32, 1), 0 * phantom(32, 32, 1)], 1)
+    fake = MRIByName(A=lambda x, **_: 2 * x, A_adjoint=lambda y, **_: 2 * y, noise_model=GaussianNoise(0.01))
+    model = PnPilot.from_pretrained("csmri", real=True)
+    for y, own in ((physics(image), physics), (fake(image[:, :1]), fake)):
+        assert problem_type(own).name == "linear"
+        (line,) = [words for words in model.reconstruct(y, own).warnings if "was trained for" in words]
+        assert line.startswith("the policy was trained for MRI, not for ")
+
+
+def test_padding_of_kspace_is_not_taken_for_noise() -> None:
+    """Nor for its absence, where the symmetry of a real image tells the noise."""
+    small = torch.fft.fftshift(torch.fft.fft2(phantom(48, 48, 1), norm="ortho"))
+    noisy = small + 0.05 * torch.complex(*(torch.randn(small.shape) for _ in range(2)))
+    padded = torch.nn.functional.pad(noisy, (24, 24, 24, 24))
+    for real in (None, True):
+        problem = open_problem(padded, MRI(mask=torch.ones(1, 1, 96, 96)), Hints(real=real, peak=1.0))
+        assert problem.units.sigma_n is not None
+        assert 0.04 < problem.units.sigma_n.item() < 0.06
 
 
 def test_coils_may_differ_between_the_images_of_a_batch() -> None:

@@ -1,37 +1,26 @@
-"""Contracts of the problems, each run with every task that leads to it; then linear operators, and refusals."""
+"""Contracts of the problems, each run with every task that leads to it; then refusals."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import pytest
 import torch
 from deepinv.physics import (
-    MRI,
-    CompressedSensing,
-    GaussianNoise,
-    Inpainting,
-    LinearPhysics,
     Physics,
-    Tomography,
 )
 from torch import Tensor
 
-from pnpilot import PnPilot
-from pnpilot.denoisers import Denoiser
 from pnpilot.errors import BadInput, Incompatible
-from pnpilot.physics import copied
 from pnpilot.physics.coded_diffraction import back, fields
 from pnpilot.problems import PROBLEMS, Hints, Problem, open_problem
 from pnpilot.problems._data import energy
-from pnpilot.problems._least_squares import START_TOLERANCE, TOLERANCE, LeastSquares, conjugate_gradients
+from pnpilot.problems._least_squares import START_TOLERANCE, TOLERANCE, LeastSquares
 from pnpilot.problems.amplitudes import AmplitudeProblem
 from pnpilot.problems.linear import LinearProblem, has_closed_form
 from pnpilot.problems.multi_coil import MultiCoil
 from pnpilot.solvers import build_solver
 from pnpilot.tasks import TASKS, build_task
 from pnpilot.types import per_sample
-from tests.conftest import Smoother, phantom
+from tests.conftest import phantom
 from tests.contracts import amplitude_problem, assert_close, example_problem, inner, own_tensors, pictures, random_like
 
 
@@ -251,7 +240,7 @@ def test_the_start_is_linear_in_the_data(name: str) -> None:
         assert torch.equal(start(y), torch.ones_like(start(y)))
     else:
         exact = REACHED[name] == "masked-fourier"  # zero-filled
-        tolerance = 1e-5 if exact else 10 * START_TOLERANCE
+        tolerance = 1e-5 if exact else 30 * START_TOLERANCE
         assert_close(start(0.6 * y - 1.5 * other), 0.6 * start(y) - 1.5 * start(other), tolerance)
 
 
@@ -270,53 +259,7 @@ def test_kept_is_the_share_of_noise_that_the_operator_keeps(name: str) -> None:
     assert ((problem.kept - shares.mean(0)).abs() < 3 * spread).all()
 
 
-# Linear operators, and what is refused.
-
-
-class Amplified(LinearPhysics):
-    """c·A for another physics A, with its noise amplified as well."""
-
-    def __init__(self, inner: LinearPhysics, factor: float) -> None:
-        super().__init__(noise_model=GaussianNoise(factor * inner.noise_model.sigma))
-        self.inner, self.factor = inner, factor
-
-    def A(self, x: Tensor, **_: object) -> Tensor:
-        return self.factor * self.inner.A(x)
-
-    def A_adjoint(self, y: Tensor, **_: object) -> Tensor:
-        return self.factor * self.inner.A_adjoint(y)
-
-
-def test_the_strength_of_the_operator_does_not_matter() -> None:
-    """c·A, c·y and c·σ are the same problem, to every solver that it fits."""
-    task, truth = build_task("deblur"), phantom(32, 32, 2)
-    y, physics = task.simulate(truth, task.settings[0])
-    weak, strong = (open_problem(factor * y, Amplified(physics, factor), Hints(peak=1.0)) for factor in (1.0, 10.0))
-    v = random_like(weak.x0(), 1)
-    assert_close(strong.x0(), weak.x0(), 1e-4)
-    assert_close(strong.A(v), weak.A(v), 1e-4)
-    assert_close(strong.grad(v), weak.grad(v), 1e-4)
-    assert weak.units.sigma_n is not None
-    assert strong.units.sigma_n is not None
-    assert_close(strong.units.sigma_n, weak.units.sigma_n, 1e-4)
-
-
-def test_measurements_are_counted_where_something_was_measured() -> None:
-    problem, _ = example_problem(build_task("inpainting"), size=32)
-    assert isinstance(problem, LinearProblem)
-    assert problem.measurements.tolist() == problem.physics.mask.flatten(1).sum(1).tolist()
-
-
-def test_data_need_not_look_like_an_image() -> None:
-    physics = CompressedSensing(m=300, img_size=(1, 16, 16), noise_model=GaussianNoise(0.01))
-    problem = open_problem(physics(phantom(16, 16, 2)), physics)
-    assert problem.x0().shape == (2, 1, 16, 16)
-
-
-def test_volumes_are_refused() -> None:
-    physics = MRI(mask=torch.ones(1, 2, 4, 8, 8), three_d=True)
-    with pytest.raises(BadInput, match="two-dimensional"):
-        open_problem(torch.randn(1, 2, 4, 8, 8), physics)
+# What is refused.
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
@@ -372,130 +315,7 @@ def test_amplitudes_offer_a_data_step_and_no_operator() -> None:
     assert build_solver("auto", problem.offers).name == "admm"
 
 
-def test_an_operator_that_was_used_and_copied_has_an_adjoint_of_its_own() -> None:
-    """deepinv's Tomography keeps a function that is bound to the original, wherever the copy moves."""
-    task = build_task("tomography")
-    y, physics = task.simulate(phantom(32, 32, 1), task.settings[0])
-    assert isinstance(physics, Tomography)
-    problem = open_problem(y, physics)
-    assert isinstance(problem, LinearProblem)
-    kept = physics._auto_grad_adjoint_fn
-    assert kept is not None, "it keeps none: this test and the line in `copied` can go"
-    moved = problem.to(torch.device("cpu"))
-    assert isinstance(moved, LinearProblem)
-    for copy in (copied(physics), moved.physics):
-        assert copy is not physics
-        assert copy._auto_grad_adjoint_fn is None
-        assert_close(copy.A_adjoint(y), physics.A_adjoint(y))
-        assert copy._auto_grad_adjoint_fn is not kept
-    assert physics._auto_grad_adjoint_fn is kept
-    assert_close(moved.grad(problem.x0() / 2), problem.grad(problem.x0() / 2))
-
-
-def test_operators_have_norm_one() -> None:
-    generator = torch.Generator().manual_seed(0)
-    matrix = torch.randn(40, 64, generator=generator)
-
-    def forward(x: Tensor) -> Tensor:
-        return (x.flatten(1) @ matrix.T)[..., None, None]
-
-    def adjoint(y: Tensor) -> Tensor:
-        return (y.flatten(1) @ matrix).reshape(-1, 1, 8, 8)
-
-    physics = LinearPhysics(A=forward, A_adjoint=adjoint, img_size=(1, 8, 8))
-    truth = phantom(8, 8)
-    problem = open_problem(forward(truth), physics)
-    assert isinstance(problem, LinearProblem)
-    assert_close(problem.gain, torch.linalg.matrix_norm(matrix, 2).expand(2), 1e-2)
-
-
-def test_signed_images_are_not_clipped(smoother: Denoiser) -> None:
-    truth = phantom(32, 32)
-    signed = truth - truth.mean((1, 2, 3), keepdim=True)
-    task = build_task("deblur")
-    _, physics = task.simulate(truth, task.settings[0])
-    y = physics(signed)
-    assert not open_problem(y, physics).units.real.any()
-    x = PnPilot(smoother)(y, physics)
-    assert (x - signed).norm() < 0.3 * signed.norm()
-
-
-@pytest.mark.parametrize("name", ["deblur", "inpainting", "super-resolution", "tomography"])
-def test_noise_does_not_make_an_image_signed(name: str) -> None:
-    task, truth = build_task(name), phantom(48, 48)
-    _, physics = task.simulate(truth, task.settings[0])
-    for sigma in (2, 20, 60):
-        physics.noise_model = GaussianNoise(sigma / 255, rng=torch.Generator().manual_seed(sigma))
-        assert open_problem(physics(truth), physics).units.real.all()
-        assert not open_problem(physics(-truth), physics).units.real.any()
-
-
-def test_an_adjoint_that_mixes_pixels_is_not_taken_for_a_signed_picture() -> None:
-    physics = CompressedSensing(m=120, img_size=(1, 16, 16), rng=torch.Generator().manual_seed(0))
-    truth = phantom(16, 16)
-    assert open_problem(physics.A(truth), physics).units.real.all()
-    assert not open_problem(physics.A(-truth), physics).units.real.any()
-
-
-def test_errors_without_words_are_told_by_their_kind() -> None:
-    def unfinished(_: Tensor) -> Tensor:
-        raise NotImplementedError
-
-    with pytest.raises(BadInput, match="NotImplementedError"):
-        open_problem(torch.rand(1, 1, 8, 8), LinearPhysics(A=unfinished, A_adjoint=unfinished))
-
-
-def test_data_that_would_only_broadcast_are_refused() -> None:
-    for name in ("inpainting", "deblur", "super-resolution"):
-        task = build_task(name)
-        y, physics = task.simulate(phantom(32, 32), task.settings[0])
-        with pytest.raises(BadInput, match="do not fit"):
-            open_problem(y[..., :1], physics)
-    task = build_task("inpainting")
-    y, physics = task.simulate(phantom(32, 32, 3), task.settings[0])
-    with pytest.raises(BadInput, match="do not fit"):
-        open_problem(y[:1], physics)
-    with pytest.raises(BadInput, match="zero samples in the mask"):
-        open_problem(y[:1], Inpainting((1, 32, 32), mask=torch.zeros(1, 1, 32, 32)))
-    physics.mask[0, 0, 3, 3] = float("nan")
-    with pytest.raises(BadInput, match="NaN or infinite entries"):
-        open_problem(y, physics)
-
-
-@pytest.mark.parametrize(
-    "physics",
-    [
-        CompressedSensing(m=400, img_size=(1, 24, 24)),
-        Inpainting((1, 24, 24), mask=(torch.arange(24) % 2 == 0).float().expand(1, 24, 24)),
-    ],
-    ids=["numbers", "every second column"],
-)
-def test_where_no_noise_shows_and_none_is_declared_there_is_none_and_that_is_told(physics: Any) -> None:
-    problem = open_problem(physics(phantom(24, 24, 1)), physics)
-    assert problem.units.sigma_n is not None
-    assert problem.units.sigma_n.tolist() == [0]
-    (line,) = problem.notes
-    assert line.startswith("the physics declares no noise level for image 0, and the data do not show it")
-    assert PnPilot(Smoother()).reconstruct(physics(phantom(24, 24, 1)), physics).image.isfinite().all()
-
-
-def test_noise_that_shows_in_one_image_is_found_whatever_its_neighbours_are() -> None:
-    masks = torch.stack([torch.ones(1, 32, 32), (torch.arange(32) % 2 == 0).float().expand(1, 32, 32)])
-    physics, one = Inpainting((1, 32, 32), mask=masks), Inpainting((1, 32, 32), mask=masks[:1])
-    y = masks * (phantom(32, 32) + 0.05 * random_like(phantom(32, 32), 0))
-    both, alone = open_problem(y, physics).units.sigma_n, open_problem(y[:1], one).units.sigma_n
-    assert both is not None and alone is not None
-    assert both[0] == alone[0] > 0.03
-    assert both[1] == 0
-
-
 def test_a_wrong_hint_is_not_blamed_on_the_data() -> None:
     y, physics = build_task("tomography").simulate(phantom(32, 32), build_task("tomography").settings[0])
     with pytest.raises(BadInput, match=r"^the noise level must be a number"):
         open_problem(y, physics, Hints(sigma_n=-1.0))
-
-
-def test_an_adjoint_that_is_none_ends_the_descent_and_not_in_nan() -> None:
-    b = random_like(torch.zeros(2, 1, 8, 8), 0)
-    found = conjugate_gradients(lambda x: -x, b, torch.zeros_like(b))
-    assert torch.equal(found, torch.zeros_like(b))

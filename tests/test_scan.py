@@ -112,6 +112,10 @@ def test_what_is_no_full_scan_is_refused() -> None:
         Scan(holes, scan.maps)
     with pytest.raises(BadInput, match=r"the maps are \(3, 48, 40\): they must agree"):
         Scan(scan.kspace, scan.maps[:3])
+    hot = centred_ifft2(scan.kspace)
+    hot[:, 3, 3] = 1e3
+    with pytest.raises(BadInput, match="no head is found: single pixels outshine the whole image"):
+        Scan(centred_fft2(hot), torch.ones_like(hot))
     for label in ("radial", "radial 4", "x4"):
         with pytest.raises(UnknownName, match=f"unknown setting '{label}'; known: 'calibrated x2'"):
             scan.measure(label, 0)

@@ -26,9 +26,9 @@ def prior(denoiser: Denoiser, units: Units) -> Denoise:
         if not real.any():
             return run(v, sigma, signed=True)
         # Both kinds in one batch: each as if it were alone.
-        first, second = real.nonzero().flatten().to(v.device), (~real).nonzero().flatten().to(v.device)
+        first, second, order = units.parts
         parts = [run(v[first].real, sigma[first]).to(v.dtype), run(v[second], sigma[second], signed=True)]
-        return bounded(torch.cat(parts)[torch.cat([first, second]).argsort()], units)
+        return bounded(torch.cat(parts)[order], units)
 
     return denoise
 
@@ -41,4 +41,4 @@ def bounded(x: Tensor, units: Units) -> Tensor:
     within = x.real.clamp(0, 1 if units.peak_known else None)
     if real.all():
         return within
-    return torch.where(per_sample(real.to(x.device), x), within.to(x.dtype), x)
+    return torch.where(per_sample(units.flags, x), within.to(x.dtype), x)

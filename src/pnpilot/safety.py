@@ -31,8 +31,8 @@ class Monitor:
     """Follows how far a batch is from its data: after every decision if the policy stops images, else at the end.
 
     An image is far off if it has NaN or infinities, if it moved away from its data and did not come back, or if it ends
-    further from them than their noise and its start explain. Policies made by hand may move away for a while, and end
-    further off: their images are far off only if they explain the data worse than both the start and an empty image.
+    further from them than their noise explains. Policies made by hand may move away for a while, and end further off:
+    their images are far off only if they explain the data worse than both the start and an empty image.
     """
 
     def __init__(self, problem: Problem, policy: Policy) -> None:
@@ -40,7 +40,7 @@ class Monitor:
         self.start = bounded(problem.x0(), problem.units)
         self.empty = problem.fidelity(torch.zeros_like(problem.x0()))
         self.small = torch.maximum(SMALL * self.empty, torch.full_like(self.empty, EXPLAINED))
-        self.limit = torch.maximum(problem.fidelity(self.start), self.small if policy.stops else self.empty)
+        self.limit = self.small if policy.stops else torch.maximum(problem.fidelity(self.start), self.empty)
         self.least = torch.full_like(self.limit, torch.inf)
         self.distance = self.least
         self.far = self.grew = self.still = ~problem.all_active()

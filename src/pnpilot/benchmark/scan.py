@@ -45,6 +45,7 @@ class Scan:
         require(zeros <= EMPTY, f"{100 * zeros:.0f} % of k-space is zero: a fully sampled scan is needed, as the truth")
         magnitude = combined(self.kspace, self.maps).abs()[None, None]
         self.head = head_of(magnitude)
+        require(bool(self.head.any()), "no head is found: single pixels outshine the whole image")
         self.peak = magnitude[..., self.head].max()
         self.truth = magnitude / self.peak
 

@@ -90,5 +90,5 @@ def _plane(image: Tensor, problem: Problem) -> Tensor:
     image = image.mean(1, keepdim=True)
     if not image.is_complex():
         return image
-    real = problem.units.real
-    return image.real if real.all() else torch.where(per_sample(real.to(image.device), image), image.real, image.abs())
+    units = problem.units
+    return image.real if units.real.all() else torch.where(per_sample(units.flags, image), image.real, image.abs())

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from ..denoisers.base import Denoiser, freeze
 from ..errors import BadWeights, Incompatible, PnPilotError, UnknownName, require
-from ..problems import Problem
+from ..problems import PROBLEMS, Problem
 from ..solvers import SOLVERS, Solver, build_solver
 from ..types import Action
 from ..weights import load_weights, read_card, shipped_weights
@@ -77,7 +77,7 @@ class Learned(Policy):
         """Images like those it was trained on (B,): behind its operators, and without a phase if it never saw one."""
         if not self._trained_for(problem):
             return ~problem.all_active()
-        return problem.units.real.to(problem.y.device) if self.real_only else problem.all_active()
+        return problem.units.flags if self.real_only else problem.all_active()
 
     def refusal(self, problem: Problem) -> str:
         """Another operator, or a phase."""
@@ -87,9 +87,15 @@ class Learned(Policy):
         return f"was trained for {' or '.join(self.physics)}, not for {problem.made_from.__name__}"
 
     def _trained_for(self, problem: Problem) -> bool:
-        """Whether its card names the operator; one that names none accepts all."""
-        kinds = problem.made_from.__mro__ if problem.made_from else ()
-        return not self.physics or not kinds or any(kind.__name__ in self.physics for kind in kinds)
+        """Whether its card names the operator, or one that it derives from; a card that names none accepts all.
+
+        A physics that derives from another, but measures in its own way, is opened as another kind of problem.
+        """
+        if not self.physics or problem.made_from is None:
+            return True
+        opened_as = {PROBLEMS[name].physics_type.__name__: PROBLEMS[name] for name in PROBLEMS}
+        names = {kind.__name__ for kind in problem.made_from.__mro__} & set(self.physics)
+        return any(isinstance(problem, opened_as.get(name, Problem)) for name in names)
 
     def mismatch(self, denoiser: Denoiser) -> str | None:
         """Why it cannot be used with this denoiser, if there is a reason."""

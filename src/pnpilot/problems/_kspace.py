@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import torch
 from deepinv.physics import MRI, MultiCoilMRI, Physics
@@ -10,6 +11,7 @@ from torch import Tensor
 
 from ..errors import require
 from ..types import named, per_sample
+from ._data import checked_data
 
 OUTERMOST = 0.03
 """The share of samples that the noise level is read from: those furthest from the zero frequency."""
@@ -21,6 +23,28 @@ OFF_CENTRE = 1 / 16
 """The largest sample may be so far from the centre, in units of the side: phases move it by a few samples."""
 FEW = 0.01
 """A mask and its data may disagree in this share of the samples."""
+
+
+class Samples(NamedTuple):
+    """Centred k-space (B, coils, H, W) and its mask, whose largest value is one."""
+
+    y: Tensor
+    """As it was given, complex."""
+    kspace: Tensor
+    """Where the mask samples it, in the units of that mask."""
+    mask: Tensor
+    gain: Tensor
+    """(B,): what the mask was divided by."""
+
+
+def samples_of(y: Tensor, physics: MRI | MultiCoilMRI, coils: bool) -> Samples:
+    """The samples behind data and physics, after a look at whether they can be used."""
+    y = as_complex(checked_data(y, "k-space"), coils)
+    mask, gain = checked_mask(physics, y)
+    kspace = y / per_sample(gain, y) * (mask != 0)
+    seen = bool(kspace.flatten(1).any(1).all())
+    require(seen, "k-space is zero wherever the mask samples it: do they belong together?")
+    return Samples(y, kspace, mask, gain)
 
 
 def as_complex(y: Tensor, coils: bool) -> Tensor:
@@ -38,10 +62,12 @@ def as_complex(y: Tensor, coils: bool) -> Tensor:
 
 
 def measures_like(kind: type[Physics], physics: Physics) -> bool:
-    """Whether a physics is of this kind and measures like it: subclasses with an operator of their own do not."""
-    return isinstance(physics, kind) and all(
-        getattr(type(physics), name) is getattr(kind, name) for name in ("A", "A_adjoint")
-    )
+    """Whether a physics is of this kind and has put no method of its own in place of one of the kind."""
+    if not isinstance(physics, kind):
+        return False
+    ancestors = type(physics).__mro__
+    own = {name for space in (physics, *ancestors[: ancestors.index(kind)]) for name in vars(space)}
+    return not any(callable(getattr(kind, name, None)) and not name.startswith("__") for name in own)
 
 
 def checked_mask(physics: MRI | MultiCoilMRI, y: Tensor) -> tuple[Tensor, Tensor]:
@@ -88,15 +114,20 @@ def outer_noise(y: Tensor, mask: Tensor) -> Tensor:
 
 
 def outermost(y: Tensor, mask: Tensor, share: float = OUTERMOST) -> Tensor:
-    """Flags (B, H, W) for the outermost share of the samples; zeros, up to rounding, are padding and not samples."""
+    """Flags (B, H, W) for the outermost share of the samples."""
     radius = _radius(*y.shape[-2:]).to(y.device)
-    strength = y.abs().amax(1)
     flags = []
-    for sampled in (mask[:, 0] != 0) & (strength > ROUNDING * strength.amax((1, 2), keepdim=True)):
+    for sampled in measured(y, mask):
         count = int(sampled.sum())
         wanted = min(count, max(round(share * count), FEWEST))
         flags.append(sampled & (radius >= radius[sampled].topk(wanted).values[-1]))
     return torch.stack(flags)
+
+
+def measured(y: Tensor, mask: Tensor) -> Tensor:
+    """Flags (B, H, W) for the samples of un-shifted k-space; zeros, up to rounding, are padding and not samples."""
+    strength = y.abs().amax(1)
+    return (mask[:, 0] != 0) & (strength > ROUNDING * strength.amax((1, 2), keepdim=True))
 
 
 def odd_noise(y: Tensor, mask: Tensor) -> Tensor:
@@ -106,9 +137,8 @@ def odd_noise(y: Tensor, mask: Tensor) -> Tensor:
     """
     radius = _radius(*y.shape[-2:]).to(y.device)
     levels = []
-    for one, weights, outer in zip(y, mask[:, 0], outer_noise(y, mask), strict=True):
-        sampled = weights != 0
-        pairs = sampled & (radius >= radius[sampled].median()) & (mirrored(weights) == weights)
+    for one, weights, own, outer in zip(y, mask[:, 0], measured(y, mask), outer_noise(y, mask), strict=True):
+        pairs = own & mirrored(own) & (radius >= radius[own].median()) & (mirrored(weights) == weights)
         odd = (one - mirrored(one).conj()) / math.sqrt(2)
         levels.append(median_level(odd[:, pairs]) if pairs.sum() >= 32 else outer)
     return torch.stack(levels)

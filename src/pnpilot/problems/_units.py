@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -52,6 +53,17 @@ class Units:
         sigma = None if _unknown(hints.sigma_n) else hints.sigma_n if hints.sigma_n is not None else sigma
         real = torch.full((len(peak),), hints.real is None or bool(hints.real))
         return cls(peak, hints.peak is not None, _noise(sigma, peak * gain), real)
+
+    @cached_property
+    def flags(self) -> Tensor:
+        """`real` on the device of the data, copied once: at every iteration, a copy to a GPU would wait for it."""
+        return self.real.to(self.peak.device)
+
+    @cached_property
+    def parts(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Places of the real images, places of the others, and the order that brings a batch so parted back."""
+        places = self.flags.nonzero().flatten(), (~self.flags).nonzero().flatten()
+        return *places, torch.cat(places).argsort()
 
     def scale(self, y: Tensor) -> Tensor:
         """Data in units of the peak."""

@@ -36,8 +36,8 @@ class AmplitudeProblem(Problem):
     @classmethod
     def of(cls, y: Tensor, physics: CodedDiffraction, hints: Hints) -> AmplitudeProblem:
         """Amplitudes in units of the peak."""
-        masks = physics.masks
-        y = checked_data(y, "the amplitudes", channels=masks.shape[1])
+        y = checked_data(y, "the amplitudes", channels=physics.masks.shape[1])
+        masks = physics.masks.to(y.device)
         sizes = f"the masks have shape {tuple(masks.shape)}, the amplitudes {tuple(y.shape)}: they must agree"
         require(masks.shape[-2:] == y.shape[-2:] and masks.shape[0] in (1, len(y)), sizes)
         require(bool((y >= 0).all()), "amplitudes cannot be negative")

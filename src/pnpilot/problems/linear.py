@@ -17,6 +17,11 @@ from ._least_squares import LeastSquares, Linear, noise_like, opened, operator_n
 from ._units import Hints, Units
 from .base import PROBLEMS
 
+UNFIT = (RuntimeError, ValueError, TypeError, IndexError, AttributeError)
+"""What operators raise for shapes that they do not take."""
+EXACT = 1e-3
+"""Relative error up to which a closed form counts as one."""
+
 
 @PROBLEMS.register("linear")
 class LinearProblem(LeastSquares):
@@ -35,6 +40,7 @@ class LinearProblem(LeastSquares):
         self.measurements = (seen != 0).flatten(1).sum(1)
         self.kept = energy(seen) / energy(probe) / gain.square()
         self.divided = divided(physics, probe)
+        self.closed_form = has_closed_form(physics) and self._closed_form_holds()
 
     @classmethod
     def of(cls, y: Tensor, physics: LinearPhysics, hints: Hints) -> LinearProblem:
@@ -42,7 +48,7 @@ class LinearProblem(LeastSquares):
         y = checked_data(y, "the measurement")
         try:
             adjoint = physics.A_adjoint(y)
-            gain = operator_norm(physics.A_adjoint_A, adjoint)
+            gain = operator_norm(lambda x: physics.A_adjoint(physics.A(x)), adjoint)
             _check(physics, y, adjoint)
             back = _inside(physics, adjoint / per_sample(gain.square(), adjoint))
             # k-space is not a picture.
@@ -50,7 +56,7 @@ class LinearProblem(LeastSquares):
             units, start = opened(hints, noise_of(physics), shown / gain, gain, _normal(physics, gain), back)
         except PnPilotError:
             raise
-        except (RuntimeError, ValueError, TypeError, IndexError, AttributeError) as error:
+        except UNFIT as error:
             reason = f"data of shape {tuple(y.shape)} do not fit the {type(physics).__name__}: {first_line(error)}"
             if any(buffer.dtype is torch.float64 for buffer in physics.buffers()):
                 reason += "; data are taken in single precision, so call physics.float()"
@@ -78,17 +84,29 @@ class LinearProblem(LeastSquares):
         adjoint = self.physics.A_adjoint(y)
         return _inside(self.physics, adjoint / per_sample(self.gain, adjoint))
 
-    def normal(self, x: Tensor) -> Tensor:
-        """AᴴAx, for which some operators have a short cut."""
-        return _normal(self.physics, self.gain)(x)
-
     def prox(self, v: Tensor, mu: Tensor, start: Tensor | None = None) -> Tensor:
         """deepinv's closed form, whose γ is 1/(μ‖A‖²), or conjugate gradients."""
-        if not has_closed_form(self.physics):
-            return super().prox(v, mu, start)
+        return self._in_closed_form(v, mu) if self.closed_form else super().prox(v, mu, start)
+
+    def _in_closed_form(self, v: Tensor, mu: Tensor) -> Tensor:
         gamma = per_sample(1 / (mu * self.gain.square()), v)  # (B,) would broadcast along the width there
         data = self.y * per_sample(self.gain, self.y)
         return _inside(self.physics, self.physics.prox_l2(_outside(self.physics, v), data, gamma=gamma))
+
+    def _closed_form_holds(self) -> bool:
+        """Whether it solves what it should, tried on noise.
+
+        A physics that measures in its own way inherits the form of another, and some forms do not take all shapes.
+        """
+        v, mu = noise_like(self.start), torch.full_like(self.gain, 0.01)
+        try:
+            z = self._in_closed_form(v, mu)
+        except UNFIT:
+            return False
+        weight = per_sample(mu, v)
+        wanted = self.back + weight * v
+        wrong = self.normal(z) + weight * z - wanted
+        return bool((energy(wrong) <= EXACT**2 * energy(wanted)).all())
 
     def to(self, device: torch.device) -> LinearProblem:
         """The same problems on another device, with a physics of their own."""
@@ -110,7 +128,7 @@ class LinearProblem(LeastSquares):
 
 
 def has_closed_form(physics: Physics) -> bool:
-    """Whether `prox_l2` is exact and cheap: a known singular value decomposition, or circular super-resolution."""
+    """Whether it may have one: a known singular value decomposition, or circular super-resolution."""
     if isinstance(physics, Downsampling):
         return physics.padding == "circular" and physics.filter is not None
     return isinstance(physics, DecomposablePhysics)
@@ -118,7 +136,8 @@ def has_closed_form(physics: Physics) -> bool:
 
 def _normal(physics: LinearPhysics, gain: Tensor) -> Linear:
     def normal(x: Tensor) -> Tensor:
-        found = _inside(physics, physics.A_adjoint_A(_outside(physics, x)))
+        # deepinv's short cut for AᴴA is inherited by physics that measure in their own way.
+        found = _inside(physics, physics.A_adjoint(physics.A(_outside(physics, x))))
         return found / per_sample(gain.square(), found)
 
     return normal

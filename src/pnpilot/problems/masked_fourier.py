@@ -8,20 +8,9 @@ import torch
 from deepinv.physics import MRI, DynamicMRI, Physics
 from torch import Tensor
 
-from ..errors import require
 from ..types import per_sample, to_two_channels
-from ._data import checked_data, energy, looks_non_negative, noise_of
-from ._kspace import (
-    as_complex,
-    centred_ifft2,
-    checked_mask,
-    doubts,
-    measures_like,
-    mirrored,
-    odd_noise,
-    outer_noise,
-    unshifted,
-)
+from ._data import energy, looks_non_negative, noise_of
+from ._kspace import centred_ifft2, doubts, measures_like, mirrored, odd_noise, outer_noise, samples_of, unshifted
 from ._least_squares import LeastSquares
 from ._units import Hints, Units
 from .base import PROBLEMS
@@ -52,13 +41,7 @@ class MaskedFourier(LeastSquares):
     @classmethod
     def of(cls, y: Tensor, physics: MRI, hints: Hints) -> MaskedFourier:
         """The fast path: everything about centring is folded into mask and data once."""
-        y = as_complex(checked_data(y, "k-space"), coils=False)
-        mask, gain = checked_mask(physics, y)
-        kspace = y / per_sample(gain, y) * (mask != 0)
-        require(
-            bool(kspace.flatten(1).any(1).all()),
-            "k-space is zero wherever the mask samples it: do they belong together?",
-        )
+        y, kspace, mask, gain = samples_of(y, physics, coils=False)
         units = Units.of(hints, centred_ifft2(mask * kspace), noise_of(physics), gain)
         problem = cls(unshifted(units.scale(kspace)), units, torch.fft.ifftshift(mask, dim=(-2, -1)))
         problem.notes = doubts(y, mask)
@@ -101,11 +84,11 @@ class MaskedFourier(LeastSquares):
         variance = self.y.real.new_zeros(len(self)) if self.units.sigma_n is None else self.units.sigma_n.square()
         # Each sample is weighted like its mirror image, which makes a difference for masks other than 0 and 1.
         there, back = mirrored(self.mask) * self.y, self.mask * mirrored(self.y).conj()
-        noise = variance * (energy(self.mask * (back != 0)) + energy(mirrored(self.mask) * (there != 0)))
-        chance = 3 * noise * (2 / (there != 0).flatten(1).sum(1).clamp_min(1)).sqrt()
+        pairs = (self.mask != 0) & (mirrored(self.mask) != 0)
+        noise = variance * (energy(self.mask * pairs) + energy(mirrored(self.mask) * pairs))
+        chance = 3 * noise * (2 / pairs.flatten(1).sum(1).clamp_min(1)).sqrt()
         symmetric = energy(there - back) / 2 - noise - chance < ASYMMETRIC * energy(there)
         telling = energy(there) > 0.1 * energy(self.mask * self.y)
-
         return symmetric & telling & looks_non_negative(self.x0().real, variance * energy(self.mask))
 
     def export(self, image: Tensor) -> Tensor:

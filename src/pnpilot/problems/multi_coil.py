@@ -11,16 +11,16 @@ from torch import Tensor
 from ..errors import require
 from ..phase import middle
 from ..types import named, per_sample, to_two_channels
-from ._data import checked_data, energy, noise_of
-from ._kspace import ROUNDING, as_complex, centred_ifft2, checked_mask, doubts, measures_like, outer_noise, unshifted
+from ._data import energy, noise_of
+from ._kspace import doubts, measures_like, outer_noise, samples_of, unshifted
 from ._least_squares import LeastSquares, Linear, opened, operator_norm
 from ._units import Hints, Units
 from .base import PROBLEMS
 
 LOOK = 20
-"""Side of the middle of k-space that such a look takes."""
-MISSED = 0.02
-"""Share of the energy of the coil images, at low resolution, that may lie where all coil maps are zero."""
+"""Side of the middle of k-space in which data are compared with what an image behind the coil maps would measure."""
+MISSED = 0.005
+"""Share of its energy that may be left over; maps that fit leave a few ten-thousandths."""
 
 
 @PROBLEMS.register("multi-coil")
@@ -44,12 +44,8 @@ class MultiCoil(LeastSquares):
     @classmethod
     def of(cls, y: Tensor, physics: MultiCoilMRI, hints: Hints) -> MultiCoil:
         """The fast path: everything about centring is folded into mask and data once."""
-        y = as_complex(checked_data(y, "k-space"), coils=True)
-        mask, gain = checked_mask(physics, y)
-        maps, weights = _checked_maps(physics, y), torch.fft.ifftshift(mask, dim=(-2, -1))
-        kspace = unshifted(y / per_sample(gain, y) * (mask != 0))
-        seen = bool(kspace.flatten(1).any(1).all())
-        require(seen, "k-space is zero wherever the mask samples it: do they belong together?")
+        y, kspace, mask, gain = samples_of(y, physics, coils=True)
+        maps, weights, kspace = _checked_maps(physics, y), torch.fft.ifftshift(mask, dim=(-2, -1)), unshifted(kspace)
         axes = _varying(weights)
         norm = operator_norm(_normal(weights, maps, axes), kspace[:, :1])
         maps, kspace = (value / per_sample(norm, value) for value in (maps, kspace))
@@ -58,7 +54,7 @@ class MultiCoil(LeastSquares):
         # Real scans have a phase, and coils hide whether an image has none.
         units = replace(units, real=torch.full((len(y),), bool(hints.real)))
         problem = cls(units.scale(kspace), units, weights, maps, units.scale(start))
-        problem.notes = [*doubts(y, mask), *_unseen(y, mask, maps)]
+        problem.notes = [*doubts(y, mask), *_unexplained(problem)]
         return problem
 
     def x0(self) -> Tensor:
@@ -123,17 +119,18 @@ def _checked_maps(physics: MultiCoilMRI, y: Tensor) -> Tensor:
     return maps
 
 
-def _unseen(y: Tensor, mask: Tensor, maps: Tensor) -> list[str]:
-    """A warning where the middle of k-space (B, coils, H, W), centred, shows signal that no coil map covers."""
-    window = middle(y.shape[-2], y.shape[-1], LOOK).to(mask)
-    full = (mask[..., window > ROUNDING] != 0).flatten(1).all(1)  # or else folded signal would lie anywhere
-    look = centred_ifft2(window * y).abs().square().sum(1)
-    outside = (maps == 0).all(1)
-    share = (look * outside).flatten(1).sum(1) / look.flatten(1).sum(1)
-    missed = full & (share > MISSED)
-    if not bool(missed.any()):
+def _unexplained(problem: MultiCoil) -> list[str]:
+    """A warning where the start leaves much of the middle of k-space over: no image explains what maps miss."""
+    window = torch.fft.ifftshift(middle(problem.y.shape[-2], problem.y.shape[-1], LOOK)).to(problem.mask)
+    assert problem.units.sigma_n is not None
+    noise = 2 * problem.units.sigma_n.square() * energy(window * (problem.mask != 0)) * problem.y.shape[1]
+    left = energy(window * (problem.y - problem.A(problem.start))) - 2 * noise
+    share = left / energy(window * problem.y).clamp_min(torch.finfo(noise.dtype).tiny)
+    wrong = share > MISSED
+    if not bool(wrong.any()):
         return []
     return [
-        f"{100 * share[missed].max():.0f} % of the signal of {named(missed)} lies where all coil maps are zero, and is "
-        "lost or folded into the image: make the maps with a lower crop threshold"
+        f"the coil maps do not explain {100 * share[wrong].max():.2g} % of the signal in the middle of k-space of "
+        f"{named(wrong)}: they may be zero or wrong where there is signal (ESPIRiT has a crop threshold: lower it), or "
+        "belong to other data"
     ]
