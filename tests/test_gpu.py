@@ -32,7 +32,9 @@ def test_same_image_as_on_the_cpu(name: str, policy: str) -> None:
         y, physics = task.simulate(truth.to(device), task.settings[-1], seed=1)
         return PnPilot(policy=policy, peak=1.0, device=device)(y, physics)[:, :1].real.cpu()
 
-    assert difference(run("cuda"), run("cpu")).max() < HALF_A_GREY_LEVEL
+    gpu, cpu = run("cuda"), run("cpu")
+    # Where an image stays noisy, a twentieth of its error is 0.01 dB.
+    assert (difference(gpu, cpu) < (difference(cpu, truth) / 20).clamp_min(HALF_A_GREY_LEVEL)).all()
 
 
 @pytest.mark.parametrize("name", ["csmri", "phase"])
@@ -54,6 +56,8 @@ def test_a_learned_policy_does_the_same_as_on_the_cpu(name: str) -> None:
 
 @pytest.mark.parametrize("name", BASELINES)
 def test_baselines_do_the_same_as_on_the_cpu(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if obstacle := BASELINES[name].obstacle():
+        pytest.skip(f"{name} {obstacle}")
     monkeypatch.setattr(BASELINES[name], "iterations", min(BASELINES[name].iterations, 20))
     monkeypatch.setattr(prdeep, "STEPS", 10)
     (serves,) = BASELINES[name].serves

@@ -21,7 +21,8 @@ FIRST = 49 / 255
 class Schedule(Policy):
     """σ_k falls log-linearly from 49/255 to σ_n/√κ, μ_k = σ_n²/σ_k², κ the share of white noise that AᴴA keeps.
 
-    σ_n/√κ is the noise level of the back-projection Aᴴy/κ: what is measured of an image is spread over all of it.
+    σ_n/√κ is the noise level of the back-projection Aᴴy/κ: what is measured of an image is spread over all of it. Where
+    D is a mean over J measurements of the whole image, σ_n/√J takes the place of σ_n.
     `examples/choose_schedule.py` shows what other constants do.
     """
 
