@@ -214,15 +214,21 @@ def test_images_survive_the_way_in_and_out(name: str) -> None:
         assert problem.export(truth / 2).shape == task.embed(truth).shape
 
 
+def start_agrees_to(name: str) -> float:
+    """How far two starts that should be equal may be apart: rounding may decide when conjugate gradients stop."""
+    return 1e-5 if REACHED[name] in ("masked-fourier", "amplitudes") else 30 * START_TOLERANCE
+
+
 @pytest.mark.parametrize("name", EACH_TASK)
 def test_units_scale_with_the_data(name: str) -> None:
     """And with their noise level, which the start depends on."""
     task = build_task(name)
     y, physics = task.simulate(pictures(task), task.settings[0], seed=3)
     small, large = open_problem(y, physics, Hints(sigma_n=0.02)), open_problem(7 * y, physics, Hints(sigma_n=0.14))
-    assert_close(large.y, small.y)
-    assert_close(large.units.peak, 7 * small.units.peak)
-    assert_close(large.export(large.x0()), 7 * small.export(small.x0()))
+    agree = start_agrees_to(name)
+    assert_close(large.y, small.y, agree)
+    assert_close(large.units.peak, 7 * small.units.peak, agree)
+    assert_close(large.export(large.x0()), 7 * small.export(small.x0()), agree)
 
 
 @pytest.mark.parametrize("name", EACH_TASK)
@@ -239,9 +245,7 @@ def test_the_start_is_linear_in_the_data(name: str) -> None:
     if REACHED[name] == "amplitudes":
         assert torch.equal(start(y), torch.ones_like(start(y)))
     else:
-        exact = REACHED[name] == "masked-fourier"  # zero-filled
-        tolerance = 1e-5 if exact else 30 * START_TOLERANCE
-        assert_close(start(0.6 * y - 1.5 * other), 0.6 * start(y) - 1.5 * start(other), tolerance)
+        assert_close(start(0.6 * y - 1.5 * other), 0.6 * start(y) - 1.5 * start(other), start_agrees_to(name))
 
 
 @pytest.mark.parametrize("name", EACH_TASK)
