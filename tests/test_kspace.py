@@ -107,13 +107,24 @@ def test_kspace_that_looks_wrong_is_told(name: str) -> None:
 
     corner = y.clone()
     corner[1] = torch.fft.ifftshift(y[1], dim=(-2, -1))
-    moved = type(physics)(**{**maps_of(physics), "mask": torch.ones(3, 1, 32, 32)})
+    moved = with_mask(physics, torch.ones(3, 1, 32, 32))
     (line,) = (note for note in open_problem(corner, moved).notes if "centre" in note)
     assert line.startswith("the largest sample of k-space in image 1 is (-16, -16) samples from the centre: ")
 
+    stray = y.clone()
+    stray[0, ..., 2, 3] = 1e3 * y.abs().max()
+    covered = torch.ones(3, 1, 32, 32)
+    covered[0, :, 2, 3] = 0
+    assert not any("centre" in note for note in open_problem(stray, with_mask(physics, covered)).notes)
+
+    hollow = torch.ones(3, 1, 32, 32)
+    hollow[1, :, 13:20, 13:20] = 0
+    notes = open_problem(y, with_mask(physics, physics.mask * hollow)).notes
+    assert sum("nothing was measured next to the zero frequency of image 1, at [16, 16]" in note for note in notes) == 1
+
     padded = y.clone()
     padded[2, ..., :2] = 0
-    whole = type(physics)(**{**maps_of(physics), "mask": (padded[:, :1] != 0).reshape(3, -1, 32, 32)[:, :1].float()})
+    whole = with_mask(physics, (padded[:, :1] != 0).reshape(3, -1, 32, 32)[:, :1].float())
     assert open_problem(padded, whole).notes == []
     counted = whole.mask.clone()
     counted[2, ..., :2] = 1
@@ -128,8 +139,10 @@ def test_kspace_that_looks_wrong_is_told(name: str) -> None:
     assert "of the data of image 0 lie where the mask has zeros, and are ignored" in line
 
 
-def maps_of(physics: Physics) -> dict[str, Tensor]:
-    return {"coil_maps": physics.coil_maps} if isinstance(physics, MultiCoilMRI) else {}
+def with_mask(physics: Physics, mask: Tensor) -> Physics:
+    """The same maps behind another mask."""
+    maps = {"coil_maps": physics.coil_maps} if isinstance(physics, MultiCoilMRI) else {}
+    return type(physics)(**maps, mask=mask)
 
 
 @pytest.mark.parametrize("sampling", ["radial", "cartesian", "calibrated", "random"])

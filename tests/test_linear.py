@@ -8,12 +8,15 @@ import pytest
 import torch
 from deepinv.physics import (
     MRI,
+    Blur,
     CompressedSensing,
     Decolorize,
+    Denoising,
     Downsampling,
     GaussianNoise,
     Inpainting,
     LinearPhysics,
+    PoissonGaussianNoise,
     SinglePixelCamera,
     Tomography,
     Upsampling,
@@ -252,3 +255,43 @@ def test_wide_gaps_start_with_what_is_around_them_and_not_black(kind: str) -> No
     gap = start[..., 28:68, 30:66]
     assert gap.min() > 0.8 * min(edge.min(), truth[..., 68, :].min())
     assert gap.max() < 1.2 * truth.max()
+
+
+class Own(LinearPhysics):
+    """A blur with an adjoint of its own."""
+
+    def __init__(self, adjoint: str) -> None:
+        super().__init__(noise_model=GaussianNoise(0.01))
+        kernel = torch.zeros(1, 1, 5, 5)
+        kernel[..., :2, :2] = 0.25
+        self.blur, self.adjoint = Blur(kernel, padding="circular"), adjoint
+
+    def A(self, x: Tensor, **_: object) -> Tensor:
+        seen = self.blur.A(x)
+        return seen.clamp(0, 1) if self.adjoint == "clamped" else seen
+
+    def A_adjoint(self, y: Tensor, **_: object) -> Tensor:
+        if self.adjoint == "not turned":
+            return self.blur.A(y)
+        return self.blur.A_adjoint(y) * (0.5 if self.adjoint == "half" else 1)
+
+
+@pytest.mark.parametrize("adjoint", ["right", "half", "not turned", "clamped"])
+def test_an_adjoint_that_is_none_is_told(adjoint: str) -> None:
+    physics = Own(adjoint)
+    notes = open_problem(physics(phantom(32, 32)), physics).notes
+    assert [note.startswith("A_adjoint of the Own is not the adjoint of its A") for note in notes] == [True] * (
+        adjoint != "right"
+    )
+
+
+def test_noise_of_photons_has_no_level_of_its_own() -> None:
+    """What is declared beside a gain is the smaller part of the noise: the data tell how much there is."""
+    model = PoissonGaussianNoise(gain=0.05, sigma=0.001, rng=torch.Generator().manual_seed(0))
+    physics = Denoising(noise_model=model)
+    truth = phantom(64, 64)
+    y = physics(truth)
+    level = open_problem(y, physics, Hints(peak=1.0)).units.sigma_n
+    assert level is not None
+    share = level / (y - truth).flatten(1).std(1)
+    assert ((share > 0.6) & (share < 1.2)).all()  # a median: there is less of it where the image is dark

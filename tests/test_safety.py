@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from typing import Any
 
@@ -305,3 +306,21 @@ def test_coil_maps_that_do_not_explain_the_data_are_told(smoother: Denoiser) -> 
     assert line.startswith("images 0, 1 ended ")
     assert "times the noise from the data" in line
     assert "look at operator, mask, coil maps and noise level" in line
+
+
+@pytest.mark.parametrize("name", ["csmri", "inpainting"])
+def test_a_noise_level_in_other_units_is_told(name: str) -> None:
+    task = build_task(name)
+    y, physics = task.simulate(phantom(32, 32), task.settings[0])
+    assert PnPilot().reconstruct(y, physics).warnings == []
+    (line,) = PnPilot().reconstruct(255 * y, physics).warnings
+    assert re.match(r"the data of images 0, 1 show \d\d\d times the noise that was declared: is it in the units", line)
+    assert PnPilot(sigma_n="estimate").reconstruct(255 * y, physics).warnings == []
+
+
+@pytest.mark.parametrize("hint", [{"sigma_n": 0.1}, {"real": False, "peak": 1.0}])
+def test_hints_are_for_the_model(hint: dict[str, Any], smoother: Denoiser) -> None:
+    task = build_task("csmri")
+    y, physics = task.simulate(phantom(32, 32), task.settings[0])
+    with pytest.raises(BadInput, match=rf"^{', '.join(sorted(hint))}: hints are given to the model, as in PnPilot\("):
+        PnPilot(smoother)(y, physics, **hint)

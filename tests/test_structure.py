@@ -27,7 +27,7 @@ LOWER_FIRST = [
     {"solvers", "prior", "simulation", "whitening"},
     {"transition", "trace", "step"},
     {"policies"},
-    {"reconstruct"},
+    {"reconstruct", "guess"},
     {"safety"},
     {"model", "baselines"},
     {"rooms"},

@@ -25,6 +25,8 @@ from .solvers import Solver, build_solver
 from .step import Step
 from .types import named
 
+HINTS = frozenset(field.name for field in dataclasses.fields(Hints))
+
 
 @dataclasses.dataclass(frozen=True)
 class Reconstruction:
@@ -103,8 +105,10 @@ class PnPilot(Reconstructor):
         policy = Learned.find(name, solver)
         return cls(policy.denoiser if denoiser is None else denoiser, policy=policy, **options)
 
-    def forward(self, y: Tensor, physics: Physics, **_: Any) -> Tensor:
+    def forward(self, y: Tensor, physics: Physics, **others: Any) -> Tensor:
         """The image."""
+        if told := sorted(others.keys() & HINTS):
+            raise BadInput(f"{', '.join(told)}: hints are given to the model, as in PnPilot({told[0]}=…)(y, physics)")
         result = self.reconstruct(y, physics)
         _warn(result.warnings)
         return result.image

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import copy
+from dataclasses import replace
+
 import torch
 from torch import Tensor
 
 from .denoisers import Denoiser
+from .guess import dark, doubtful, objection
 from .policies import Policy, build_policy
 from .prior import bounded
 from .problems import Problem
@@ -23,8 +27,13 @@ SMALL = 0.05
 """A distance of a twentieth of the data is never far: the noise level given may be too low."""
 GROWTH = 2.0
 """An image whose distance has grown to more than twice its least diverges, unless the distance is small."""
+DOUBTED, FAR_UNDER, FINE_DETAIL = 5.0, 10, 3 / 255
+"""A noise level is doubted if an image ends so many times as far from its data, and these show so many times as much
+noise, and more than fine detail may be taken for."""
 STILL = 0.1
 """An image that differs from its start by less than a tenth of the noise has hardly moved."""
+LESS = 0.5
+"""A guess was wrong if without it the objections of the data fall to this share."""
 
 
 class Monitor:
@@ -76,12 +85,16 @@ def repaired(
     places = torch.arange(len(problem)) if places is None else places
     image = bounded(policy.solver.output(last.state), problem.units)
     known = policy.knows(problem)
+    suspects = known & doubtful(problem, image)
     failed = known & (monitor.far | monitor.still & policy.stops)
-    if not bool((failed | ~known).any()):
+    if not bool((failed | suspects | ~known).any()):
         return image, _doubts(image, monitor, known, places)
-    image = image.to(torch.promote_types(image.dtype, monitor.start.dtype), copy=True)
+    # An image that was guessed to be real may turn out to have a phase.
+    room = problem.x0() if problem.units.guessed else monitor.start
+    image = image.to(torch.promote_types(image.dtype, room.dtype), copy=True)
     messages = _untrained(image, ~known, monitor, trace, denoiser, places)
-    messages += _far_off(image, failed, monitor, trace, denoiser, places)
+    settled, more = _misjudged(image, suspects, monitor, trace, denoiser, places)
+    messages += [*more, *_far_off(image, failed & ~settled, monitor, trace, denoiser, places)]
     return image, messages + _doubts(image, monitor, known, places)
 
 
@@ -130,6 +143,36 @@ def _far_off(
     return messages
 
 
+def _misjudged(
+    image: Tensor, suspects: Tensor, monitor: Monitor, trace: Trace, denoiser: Denoiser, places: Tensor
+) -> tuple[Tensor, list[str]]:
+    """Replace images that only the guess keeps from their data by what the schedule makes of them without it."""
+    index, settled = suspects.nonzero().flatten(), torch.zeros_like(suspects)
+    if not len(index):
+        return settled, []
+    guessed, own = monitor.problem.select(index), image[index]
+    if monitor.policy.name != SAFE:  # it may be the policy that keeps them away
+        step, again = _by_schedule(guessed, denoiser)
+        own = bounded(again.policy.solver.output(step.state), guessed.units)
+    free = copy.copy(guessed)
+    free.units = replace(free.units, real=torch.zeros_like(free.units.real))
+    step, again = _by_schedule(free, denoiser)
+    found, at_zero = again.policy.solver.output(step.state), dark(guessed, own)
+    before, after = (torch.stack([guessed.fidelity(x), objection(guessed, x, at_zero)]) for x in (own, found))
+    better = doubtful(guessed, own) & (after[0] <= before[0]) & (after[1] <= LESS * before[1])
+    if not bool(better.any()):
+        return settled, []
+    wrong = index[better]
+    settled[wrong] = True
+    image[wrong] = found[better].to(image.dtype)
+    records = [record for record, own in zip(step.trace, better.tolist(), strict=True) if own]
+    trace.replace(wrong.tolist(), records, "not real and non-negative")
+    return settled, [
+        f"{named(places[wrong.cpu()])} looked real and non-negative, and no such image explains the data: {SAFE!r} "
+        "took over without that assumption; real=True or real=False decides"
+    ]
+
+
 def _doubts(image: Tensor, monitor: Monitor, known: Tensor, places: Tensor) -> list[str]:
     """Warnings for images that come back further from their data than noise explains, or as they started."""
     problem = monitor.problem
@@ -141,11 +184,26 @@ def _doubts(image: Tensor, monitor: Monitor, known: Tensor, places: Tensor) -> l
             f"{named(places[off.cpu()])} ended {distance[off].max():.3g} times the noise from the data, or {share:.0f} "
             "% of them: look at operator, mask, coil maps and noise level, which do not explain the data together"
         )
+    if bool((low := known & (distance > DOUBTED) & _far_under(problem)).any()):
+        assert problem.units.sigma_n is not None and problem.units.shown is not None
+        times = (problem.units.shown / problem.units.sigma_n)[low].max()
+        messages.append(
+            f"the data of {named(places[low.cpu()])} show {times:.3g} times the noise that was declared: is it in the "
+            "units of the data? sigma_n='estimate' takes what they show"
+        )
     if bool((still := known & monitor.still & (moved < STILL)).any()):
         messages.append(
             f"{named(places[still.cpu()])} hardly moved from the start: by {moved[still].min():.2g} times the noise"
         )
     return messages
+
+
+def _far_under(problem: Problem) -> Tensor:
+    """Where the noise level is said to be far under what the data show (B,)."""
+    said, shown = problem.units.sigma_n, problem.units.shown
+    if said is None or shown is None:
+        return ~problem.all_active()
+    return (said > 0) & (shown > FAR_UNDER * said) & (shown > FINE_DETAIL)
 
 
 def _by_schedule(problem: Problem, denoiser: Denoiser) -> tuple[Step, Monitor]:

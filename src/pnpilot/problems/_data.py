@@ -47,8 +47,12 @@ def checked_data(y: Tensor, what: str, channels: int | None = None) -> Tensor:
 
 
 def noise_of(physics: Physics) -> Any:
-    """The noise level that a physics declares, or None. ZeroNoise, deepinv's default, declares nothing."""
-    return getattr(physics.noise_model, "sigma", None)
+    """The noise level that a physics declares, or None. ZeroNoise, deepinv's default, declares nothing.
+
+    What is declared beside a gain is the part of the noise that does not come from photons, and not its level.
+    """
+    model = physics.noise_model
+    return None if hasattr(model, "gain") else getattr(model, "sigma", None)
 
 
 def noise_in_picture(y: Tensor) -> Tensor:
@@ -71,6 +75,11 @@ def looks_non_negative(image: Tensor, grain: Tensor) -> Tensor:
     """Whether an estimate (B, ...) whose noise has energy `grain` (B,) has little below zero beyond that noise (B,)."""
     below = energy(image.clamp_max(0)) - grain / 2
     return below < SIGNED * (energy(image) - grain).clamp_min(0)
+
+
+def product(a: Tensor, b: Tensor) -> Tensor:
+    """Real inner product per image (B,)."""
+    return (a.conj() * b).real.flatten(1).sum(1)
 
 
 def energy(values: Tensor) -> Tensor:

@@ -147,7 +147,20 @@ def odd_noise(y: Tensor, mask: Tensor) -> Tensor:
 def doubts(y: Tensor, mask: Tensor) -> list[str]:
     """What does not look right about centred k-space (B, coils, H, W) and its mask (B, 1, H, W): sentences."""
     strength, sampled = y.abs().sum(1), mask[:, 0] != 0
-    return [*_off_centre(strength), *_padding(strength, sampled), *_unused(strength, sampled)]
+    used = strength * sampled
+    return [*_hollow(used), *_off_centre(used), *_padding(strength, sampled), *_unused(strength, sampled)]
+
+
+def _hollow(used: Tensor) -> list[str]:
+    height, width = used.shape[-2:]
+    rows, columns = (slice(max(side // 2 - 1, 0), side // 2 + 2) for side in (height, width))
+    empty = ~used[:, rows, columns].flatten(1).any(1)
+    if not bool(empty.any()):
+        return []
+    return [
+        f"nothing was measured next to the zero frequency of {named(empty)}, at [{height // 2}, {width // 2}]: the "
+        "brightness of the image is not in the data"
+    ]
 
 
 def _off_centre(strength: Tensor) -> list[str]:

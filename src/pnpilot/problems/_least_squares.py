@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from ..types import per_sample
-from ._data import energy
+from ._data import energy, product
 from ._units import Hints, Units
 from .base import Problem
 
@@ -93,7 +93,7 @@ def conjugate_gradients(
         if asks and not bool(going.any()):
             break
         q = operator(p)
-        curvature = (p.conj() * q).real.flatten(1).sum(1)
+        curvature = product(p, q)
         going = going & (curvature > 0)  # an adjoint that is not quite one ends the descent, and not in NaN
         step = per_sample(torch.where(going, left / curvature.clamp_min(tiny), 0.0), x)
         x, r = x + step * p, r - step * q
@@ -112,9 +112,8 @@ def opened(
 
     def units_of(picture: Tensor) -> Units:
         units = Units.of(hints, picture, declared, gain)
-        if units.sigma_n is None:
-            units = replace(units, sigma_n=estimated / units.peak)
-        return units
+        shown = estimated / units.peak
+        return replace(units, sigma_n=shown if units.sigma_n is None else units.sigma_n, shown=shown)
 
     usual = torch.full_like(gain, USUAL)
     level = units_of(smooth_start(normal, back, usual, ROUGH)).sigma_n

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -45,6 +45,10 @@ class Units:
     """(B,): noise level of the normalised data in units of the peak, or None if unknown."""
     real: Tensor
     """(B,), on the CPU: whether each image is real and non-negative; the denoiser then sees its real part alone."""
+    guessed: bool = False
+    """Whether `real` was judged from the data."""
+    shown: Tensor | None = None
+    """(B,): the noise level that the data show, whatever is said of it, in units of the peak; NaN where none shows."""
 
     @classmethod
     def of(cls, hints: Hints, estimate: Tensor, sigma: Any, gain: Tensor) -> Units:
@@ -75,13 +79,13 @@ class Units:
 
     def select(self, index: Tensor) -> Units:
         """The units of the images at these positions."""
-        sigma = None if self.sigma_n is None else self.sigma_n[index]
-        return Units(self.peak[index], self.peak_known, sigma, self.real[index.cpu()])
+        sigma, shown = (None if level is None else level[index] for level in (self.sigma_n, self.shown))
+        return replace(self, peak=self.peak[index], sigma_n=sigma, real=self.real[index.cpu()], shown=shown)
 
     def to(self, device: torch.device) -> Units:
         """The same on another device; `real` stays on the CPU."""
-        sigma = None if self.sigma_n is None else self.sigma_n.to(device)
-        return Units(self.peak.to(device), self.peak_known, sigma, self.real)
+        sigma, shown = (None if level is None else level.to(device) for level in (self.sigma_n, self.shown))
+        return replace(self, peak=self.peak.to(device), sigma_n=sigma, shown=shown)
 
 
 def _peak(peak: float | Tensor | None, estimate: Tensor) -> Tensor:

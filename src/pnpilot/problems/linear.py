@@ -12,6 +12,7 @@ from torch import Tensor
 from ..errors import BadInput, PnPilotError, first_line, require
 from ..physics import copied, divided, selected
 from ..types import per_sample, to_two_channels
+from ._adjoint import not_an_adjoint
 from ._data import checked_data, energy, looks_non_negative, noise_in_picture, noise_of
 from ._least_squares import LeastSquares, Linear, noise_like, opened, operator_norm, smooth_start
 from ._units import Hints, Units
@@ -66,9 +67,11 @@ class LinearProblem(LeastSquares):
             bool(torch.isfinite(start).all()), f"the {name} has NaN or infinite entries: look at its mask or kernel"
         )
         if hints.real is None:
-            units = replace(units, real=_looks_real(physics, y, gain, start, units).cpu())
+            units = replace(units, real=_looks_real(physics, y, gain, start, units).cpu(), guessed=True)
         y, back, start = units.scale(y) / per_sample(gain, y), units.scale(back), units.scale(start)
-        return cls(y, units, back, physics, gain, start)
+        problem = cls(y, units, back, physics, gain, start)
+        problem.notes = not_an_adjoint(physics, problem.A, problem.A_adjoint, start)
+        return problem
 
     def x0(self) -> Tensor:
         """A smooth solution."""

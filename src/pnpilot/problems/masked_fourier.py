@@ -44,12 +44,11 @@ class MaskedFourier(LeastSquares):
         y, kspace, mask, gain = samples_of(y, physics, coils=False)
         units = Units.of(hints, centred_ifft2(mask * kspace), noise_of(physics), gain)
         problem = cls(unshifted(units.scale(kspace)), units, torch.fft.ifftshift(mask, dim=(-2, -1)))
+        shown = (odd_noise if hints.real else outer_noise)(problem.y, problem.mask)
         problem.notes = doubts(y, mask)
-        if units.sigma_n is None:
-            estimate = odd_noise if hints.real else outer_noise
-            problem.units = replace(units, sigma_n=estimate(problem.y, problem.mask))
+        problem.units = replace(units, sigma_n=shown if units.sigma_n is None else units.sigma_n, shown=shown)
         if hints.real is None:
-            problem.units = replace(problem.units, real=problem.looks_real().cpu())
+            problem.units = replace(problem.units, real=problem.looks_real().cpu(), guessed=True)
         return problem
 
     def x0(self) -> Tensor:
