@@ -12,7 +12,7 @@ from deepinv.physics.functional import gaussian_blur
 from torch import Tensor
 
 from pnpilot import PnPilot
-from pnpilot.guess import OBJECTED, dark, objection
+from pnpilot.guess import OBJECTED, objection
 from pnpilot.policies.fixed import Fixed
 from pnpilot.problems import Hints, open_problem
 from pnpilot.solvers import build_solver
@@ -96,7 +96,7 @@ def test_noise_does_not_object(level: float) -> None:
     """Neither where its level is known, nor where it is said to be a fifth of what it is."""
     y, physics, truth = scan(0.0)
     problem = open_problem(y, physics, Hints(sigma_n=level, peak=1.0))
-    assert (objection(problem, truth, dark(problem, truth)) < OBJECTED - 2).all()
+    assert (objection(problem, truth) < OBJECTED - 2).all()
 
 
 def test_what_the_policy_did_is_not_blamed_on_the_guess() -> None:

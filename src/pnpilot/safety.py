@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from .denoisers import Denoiser
-from .guess import dark, doubtful, objection
+from .guess import doubtful, objection
 from .policies import Policy, build_policy
 from .prior import bounded
 from .problems import Problem
@@ -157,8 +157,8 @@ def _misjudged(
     free = copy.copy(guessed)
     free.units = replace(free.units, real=torch.zeros_like(free.units.real))
     step, again = _by_schedule(free, denoiser)
-    found, at_zero = again.policy.solver.output(step.state), dark(guessed, own)
-    before, after = (torch.stack([guessed.fidelity(x), objection(guessed, x, at_zero)]) for x in (own, found))
+    found = again.policy.solver.output(step.state)
+    before, after = (torch.stack([guessed.fidelity(x), objection(guessed, x)]) for x in (own, found))
     better = doubtful(guessed, own) & (after[0] <= before[0]) & (after[1] <= LESS * before[1])
     if not bool(better.any()):
         return settled, []
