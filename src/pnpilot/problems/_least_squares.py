@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -112,8 +111,7 @@ def opened(
 
     def units_of(picture: Tensor) -> Units:
         units = Units.of(hints, picture, declared, gain)
-        shown = estimated / units.peak
-        return replace(units, sigma_n=shown if units.sigma_n is None else units.sigma_n, shown=shown)
+        return units.showing(estimated / units.peak)
 
     usual = torch.full_like(gain, USUAL)
     level = units_of(smooth_start(normal, back, usual, ROUGH)).sigma_n

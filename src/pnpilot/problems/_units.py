@@ -69,6 +69,10 @@ class Units:
         places = self.flags.nonzero().flatten(), (~self.flags).nonzero().flatten()
         return *places, torch.cat(places).argsort()
 
+    def showing(self, level: Tensor) -> Units:
+        """The same with the noise level (B,) that the data show, which counts where none was given."""
+        return replace(self, sigma_n=level if self.sigma_n is None else self.sigma_n, shown=level)
+
     def scale(self, y: Tensor) -> Tensor:
         """Data in units of the peak."""
         return y / per_sample(self.peak, y)

@@ -46,7 +46,7 @@ class MaskedFourier(LeastSquares):
         problem = cls(unshifted(units.scale(kspace)), units, torch.fft.ifftshift(mask, dim=(-2, -1)))
         shown = (odd_noise if hints.real else outer_noise)(problem.y, problem.mask)
         problem.notes = doubts(y, mask)
-        problem.units = replace(units, sigma_n=shown if units.sigma_n is None else units.sigma_n, shown=shown)
+        problem.units = units.showing(shown)
         if hints.real is None:
             problem.units = replace(problem.units, real=problem.looks_real().cpu(), guessed=True)
         return problem
