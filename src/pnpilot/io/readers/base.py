@@ -1,0 +1,81 @@
+"""What a reader is: it knows files of its format, and gives what they hold without loading it."""
+
+from __future__ import annotations
+
+import stat
+from abc import ABC, abstractmethod
+from pathlib import Path
+
+from ...errors import BadInput, PnPilotError, first_line, require
+from ...registry import Registry
+from ..raw import Raw, Scratch
+
+HEAD = 4096
+"""Bytes from the beginning of a file that a reader is shown."""
+
+
+class Reader(ABC):
+    """Base of all readers. The first line of the docstring says what is read; the attributes say the rest for docs."""
+
+    name: str
+    suffixes: tuple[str, ...]
+    """How names of such files end, in lower case."""
+    known_by: str
+    """How it knows a file as its own."""
+    shape: str
+    """Which axes it finds, and in which order."""
+    units: str
+    """What a number in the file means."""
+    extra: str | None = None
+    """The optional dependencies of the package that it needs, as in `pip install 'pnpilot[mri]'`."""
+
+    @classmethod
+    def knows(cls, path: Path, head: bytes) -> bool:  # noqa: ARG003
+        """Whether a file is of this format, by its name and its first bytes; must not raise, whatever they are."""
+        return path.name.lower().endswith(cls.suffixes)
+
+    @abstractmethod
+    def read(self, path: Path, scratch: Scratch, key: str | None = None) -> Raw:
+        """Open the file. `key` names the array that is meant, where a file may hold several.
+
+        Refuses, before anything large is allocated, what cannot be right; the message need not name the file.
+        """
+
+
+READERS: Registry[Reader] = Registry("reader", __package__)
+
+
+def open_raw(path: Path, scratch: Scratch, key: str | None = None) -> Raw:
+    """What a file holds; every refusal is one line that names the file."""
+    try:
+        return _reader(path).read(path, scratch, key)
+    except ImportError as error:
+        raise BadInput(f"{path}: {error.name or first_line(error)} is needed: pip install 'pnpilot[mri]'") from error
+    except PnPilotError as error:
+        message = str(error)
+        raise BadInput(message if message.startswith(str(path)) else f"{path}: {message}") from error
+    except MemoryError as error:
+        raise BadInput(f"{path}: it asks for more memory than there is") from error
+    except Exception as error:  # damaged files make libraries raise nearly anything
+        raise BadInput(f"{path} cannot be read: {first_line(error)}") from error
+
+
+def _reader(path: Path) -> Reader:
+    try:
+        kind = path.stat().st_mode
+    except OSError as error:
+        # A pair of files may go by the name that they share.
+        if path.with_name(path.name + ".hdr").is_file():
+            kind, path = stat.S_IFREG, path.with_name(path.name + ".hdr")
+        else:
+            raise BadInput(f"there is no such file ({error.strerror})") from error
+    require(not stat.S_ISDIR(kind), "it is a folder; name the files in it")
+    require(stat.S_ISREG(kind), "it is a device or a pipe, not a file")
+    with path.open("rb") as file:
+        head = file.read(HEAD)
+    require(len(head) > 0, "it is empty")
+    for name in READERS:
+        if READERS[name].knows(path, head):
+            return READERS[name]()
+    endings = sorted({suffix for name in READERS for suffix in READERS[name].suffixes})
+    raise BadInput(f"no reader knows it; files that are read end in {', '.join(endings)}")

@@ -1,0 +1,85 @@
+"""What a writer is: finished images, read one after the other, become a file that appears whole or not at all."""
+
+from __future__ import annotations
+
+import math
+import shutil
+import tempfile
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...errors import BadInput, first_line
+from ...registry import Registry
+from ..files import writing
+from ..geometry import Geometry
+
+
+@dataclass(frozen=True)
+class Volume:
+    """Images of one file: complex, all of one size, each read only when it is asked for."""
+
+    shape: tuple[int, ...]
+    """The lengths of `axes`: those that count images, if there are any, then rows and columns."""
+    axes: tuple[str, ...]
+    """For example ("contrast", "slice", "y", "x"). The last two are the rows and columns of an image."""
+    image: Callable[[int], np.ndarray]
+    """The image of a number, complex64 (rows, columns). They are counted with the last of those axes the fastest."""
+    geometry: Geometry | None = None
+    header: Any = None
+    """What the file was read from says of itself, in the words of the format's library; None if it is of another."""
+    about: str = ""
+    """One line on how the images came about, for formats with a place for it."""
+
+    def __len__(self) -> int:
+        return math.prod(self.shape[:-2])
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        return (self.image(number) for number in range(len(self)))
+
+    def largest(self) -> float:
+        """The largest magnitude of all images."""
+        return max(float(np.abs(image).max()) for image in self)
+
+
+class Writer(ABC):
+    """Base of all writers. The first line of the docstring says what is written."""
+
+    name: str
+    suffix: str
+    """How the file's name ends."""
+    holds: str
+    """What is kept: "complex" or "magnitude", and whether the geometry is."""
+    extra: str | None = None
+    """The optional dependencies of the package that it needs."""
+
+    @abstractmethod
+    def write(self, folder: Path, name: str, volume: Volume) -> list[Path]:
+        """Write files (or one folder of files), whose names begin with `name`, and name them.
+
+        `folder` is empty and nobody looks into it. No more than a few images may be in memory at a time.
+        """
+
+
+WRITERS: Registry[Writer] = Registry("writer", __package__)
+
+
+def save(form: str, folder: Path, name: str, volume: Volume) -> list[Path]:
+    """Write the volume in the format of that name; files that are there already are replaced."""
+    writer = WRITERS[form]()
+    with writing(f"to the folder {folder}"), tempfile.TemporaryDirectory(prefix=".pnpilot-", dir=folder) as temporary:
+        try:
+            made = writer.write(Path(temporary), name, volume)
+        except ImportError as error:
+            raise BadInput(f"{error.name or first_line(error)} writes {form}: pip install 'pnpilot[mri]'") from error
+        return [_moved(path, folder / path.name) for path in made]
+
+
+def _moved(path: Path, target: Path) -> Path:
+    if path.is_dir() and target.is_dir():
+        shutil.rmtree(target)
+    return path.replace(target)
