@@ -31,7 +31,7 @@ LOWER_FIRST = [
     {"safety"},
     {"model", "baselines"},
     {"rooms"},
-    {"benchmark", "plots"},
+    {"benchmark", "plots", "report"},
     {"training", "demo"},
     {"cli"},
 ]

@@ -1,4 +1,4 @@
-"""Pictures. Matplotlib is imported here alone, and only when a picture is drawn."""
+"""Pictures. Matplotlib is imported here and in `report.pictures`, and only when a picture is drawn."""
 
 from __future__ import annotations
 
@@ -65,6 +65,11 @@ def plot_traces(path: str | Path, traces: Mapping[str, Mapping[str, Any]]) -> No
 
     A trace is a record of `Reconstruction.trace`; a list "psnr" in it, one value per decision, is drawn as well.
     """
+    _save(trace_figure(traces), path)
+
+
+def trace_figure(traces: Mapping[str, Mapping[str, Any]]) -> Figure:
+    """What `plot_traces` draws."""
     from matplotlib.figure import Figure
 
     first = next(iter(traces.values()))
@@ -81,8 +86,9 @@ def plot_traces(path: str | Path, traces: Mapping[str, Mapping[str, Any]]) -> No
             (line,) = axes[kind].plot(trace["decided_at"][: len(trace.get(kind, []))], trace.get(kind, []), label=name)
             line.set_marker(".")
     for parameter in ranges:
-        axes[parameter].set_yscale("log")
-        _label(axes[parameter].yaxis)
+        if any(value > 0 for trace in traces.values() for value in trace["parameters"][parameter]):
+            axes[parameter].set_yscale("log")
+            _label(axes[parameter].yaxis)
     longest = max(trace["iterations"] for trace in traces.values())
     for name, axis in axes.items():
         axis.set_xlim(0, longest + 1)
@@ -92,8 +98,10 @@ def plot_traces(path: str | Path, traces: Mapping[str, Mapping[str, Any]]) -> No
         axis.set_xlabel("iteration")
         axis.grid(alpha=0.3)
     handles, names = next(iter(axes.values())).get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside lower center", ncols=4, frameon=False)
-    _save(figure, path)
+    legend = figure.legend(handles, names, loc="outside lower center", ncols=4, frameon=False)
+    for text in legend.get_texts():
+        text.set_parse_math(False)  # a dollar sign in a name is no formula
+    return figure
 
 
 def plot_strength(path: str | Path, found: Strength, names: Sequence[str], title: str) -> None:
@@ -130,7 +138,12 @@ def _label(axis: Axis) -> None:
     axis.set_minor_formatter("{x:g}")
 
 
-def _save(figure: Figure, path: str | Path) -> None:
+def png(figure: Figure, transparent: bool = False) -> bytes:
+    """The figure as a PNG file, with its own background or with none."""
     buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=130)
-    write_atomically(Path(path), buffer.getvalue())
+    figure.savefig(buffer, format="png", dpi=130, transparent=transparent)
+    return buffer.getvalue()
+
+
+def _save(figure: Figure, path: str | Path) -> None:
+    write_atomically(Path(path), png(figure))

@@ -47,7 +47,7 @@ def rollout(problem: Problem, solver: Solver, denoiser: Denoiser, policy: Policy
         remaining = active.nonzero().flatten() if policy.stops else None
         last = t + 1 == policy.decisions or (remaining is not None and not len(remaining))
         image = everyone.export(bounded(solver.output(full), everyone.units))
-        yield Step(t, last, image, full, action, ran, active, iterations, history)
+        yield Step(t, last, image, full, action, ran, active, iterations, history, everyone)
         if last:
             return
         if remaining is not None and len(remaining) < working:

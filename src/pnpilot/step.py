@@ -7,6 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
+from .problems import Problem
 from .trace import Trace
 from .types import Action
 
@@ -32,6 +33,8 @@ class Step:
     """(B,): solver iterations so far."""
     history: Trace = field(repr=False)
     """What was decided in this run; `trace` gives it as plain data."""
+    problem: Problem = field(repr=False)
+    """What is solved, with all its images."""
     warnings: tuple[str, ...] = ()
     """What a user should know; only the last step has warnings."""
 

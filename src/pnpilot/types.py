@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -64,6 +65,20 @@ def named(places: Tensor) -> str:
     index = (places.nonzero().flatten() if places.dtype is torch.bool else places).tolist()
     names = ", ".join(map(str, index[:8])) + (" …" if len(index) > 8 else "")
     return f"image{'s' if len(index) > 1 else ''} {names}"
+
+
+NAMED = re.compile(r"\bimages? (\d+(?:, \d+)*)")
+"""What `named` writes."""
+
+
+def mentioned(message: str) -> set[int]:
+    """The places in the batch that a message made with `named` tells of."""
+    return {int(number) for group in NAMED.findall(message) for number in group.split(", ")}
+
+
+def renumbered(message: str, numbers: Sequence[int]) -> str:
+    """The message with other numbers in place of those in the batch, as when a batch is a part of something longer."""
+    return NAMED.sub(lambda found: named(torch.tensor([numbers[int(own)] for own in found[1].split(", ")])), message)
 
 
 def to_two_channels(image: Tensor) -> Tensor:

@@ -17,8 +17,8 @@ from torch import Tensor
 
 from ..errors import BadInput
 from ..io.files import read_json, writable_folder, write_atomically, write_json
+from ..provenance import header
 from .data import SIZE
-from .results import header
 from .scores import SCORES
 
 

@@ -2,30 +2,16 @@
 
 from __future__ import annotations
 
-import platform
-import shlex
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import deepinv
-import torch
 from rich.console import Console
 
-from .. import __version__
 from ..io.files import writable_json, write_json
+from ..provenance import header
 from .report import show
 from .scores import rounded, summary
-
-
-def header() -> dict[str, Any]:
-    """What made the numbers: the command, and versions."""
-    versions = {"pnpilot": __version__, "torch": torch.__version__, "deepinv": deepinv.__version__}
-    return {
-        "command": shlex.join(["pnpilot", *sys.argv[1:]]),
-        "versions": {**versions, "python": platform.python_version()},
-    }
 
 
 class Results:

@@ -12,6 +12,7 @@ from typer.core import TyperGroup
 from ..errors import PnPilotError, UnknownName, first_line, require
 from ._shared import Device, chosen_device, stoppable, terminable
 from .bench import bench
+from .reconstruct import reconstruct
 from .train import train
 
 
@@ -30,6 +31,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+app.command()(reconstruct)
 app.add_typer(train, name="train")
 app.add_typer(bench, name="bench")
 

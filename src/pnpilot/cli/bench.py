@@ -156,11 +156,11 @@ def bench_speed(
     """Images per second in batches and one by one, and the share of the device's peak."""
     from ..benchmark.data import load_dataset
     from ..benchmark.learned import learned_policy
-    from ..benchmark.results import header
     from ..benchmark.speed import ROUNDS, bench_speed
     from ..benchmark.tables import table_of
     from ..io.files import writable_json, write_json
     from ..model import PnPilot
+    from ..provenance import header
     from ..tasks import build_task
 
     if json is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import shutil
@@ -109,6 +110,18 @@ def write_atomically(path: Path, data: bytes) -> None:
                 temporary.unlink()
             raise
     _sync_folder(path.parent)
+
+
+def reserve(path: Path, size: int) -> None:
+    """Take the room for a file on its disk now; where none is left later, writing through a map ends the process."""
+    with path.open("r+b") as file:
+        try:
+            os.posix_fallocate(file.fileno(), 0, max(size, 1))
+        except AttributeError:
+            pass  # a system without it
+        except OSError as error:
+            if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL):  # a disk without it
+                raise
 
 
 def _sync_folder(folder: Path) -> None:

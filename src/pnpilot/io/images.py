@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -43,6 +45,21 @@ def _pixels(path: Path, size: tuple[int, int] | None, mode: str) -> np.ndarray:
 
 
 def _eight_bit(path: Path, mode: str) -> Image.Image:
+    with opened(path) as file:
+        if file.mode.startswith("I;16"):
+            grey = (np.asarray(file).astype(np.float32) / 257).round().astype(np.uint8)
+            return Image.fromarray(grey).convert(mode)
+        # Pillow would clip these.
+        require(
+            file.mode not in ("I", "F"),
+            f"its pixels are of type {file.mode}; images of 8 or 16 bits are accepted",
+        )
+        return file.convert(mode)
+
+
+@contextlib.contextmanager
+def opened(path: Path) -> Iterator[Image.Image]:
+    """A picture whose size was checked, not yet decoded; whatever goes wrong with it is told as BadInput."""
     try:
         require(path.is_file(), "there is no such file")
         with warnings.catch_warnings():
@@ -51,19 +68,18 @@ def _eight_bit(path: Path, mode: str) -> Image.Image:
                 width, height = file.size
                 require(min(width, height) > 0, "it is empty")
                 require(width * height <= MOST_PIXELS, TOO_LARGE)
-                if file.mode.startswith("I;16"):
-                    grey = (np.asarray(file).astype(np.float32) / 257).round().astype(np.uint8)
-                    return Image.fromarray(grey).convert(mode)
-                # Pillow would clip these.
-                require(
-                    file.mode not in ("I", "F"),
-                    f"its pixels are of type {file.mode}; images of 8 or 16 bits are accepted",
-                )
-                return file.convert(mode)
+                yield file
     except Image.DecompressionBombError as error:  # Pillow checks its own limit first
         raise BadInput(f"{path} is not a readable image: {TOO_LARGE}") from error
     except Exception as error:  # damaged files make the decoders raise nearly anything
         raise BadInput(f"{path} is not a readable image: {first_line(error)}") from error
+
+
+def grey_page(file: Image.Image) -> np.ndarray:
+    """The page at which an opened picture stands, in shades of grey and at its own depth."""
+    if file.mode.startswith("I;16"):
+        return np.asarray(file).astype(np.uint16)
+    return np.asarray(file if file.mode in ("I", "F") else file.convert("L"))
 
 
 def read_image(path: Path, size: tuple[int, int] | None = None, channels: int = 1) -> Tensor:

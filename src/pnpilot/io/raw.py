@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..errors import BadInput, require
-from .files import writing
+from .files import reserve, writing
 from .geometry import Geometry
 
 COIL, AVERAGE, SET, PART, SLICE = "coil", "average", "set", "part", "slice"
@@ -112,6 +112,7 @@ class Scratch:
             )
             with tempfile.NamedTemporaryFile(dir=self.folder, suffix=".scratch", delete=False) as file:
                 file.truncate(max(needed, 1))
+            reserve(Path(file.name), needed)
             return np.memmap(file.name, dtype, "r+", shape=shape)
 
 
@@ -127,4 +128,5 @@ def checked_shape(shape: tuple[int, ...], dtype: np.dtype, stored: int, what: st
     require(min(shape) > 0, f"{what} is empty: its shape is {tuple(shape)}")
     claimed = math.prod(map(int, shape)) * dtype.itemsize
     if claimed > min(MOST_BYTES, PACKED * max(stored, 1)):
-        raise BadInput(f"{what} claims {claimed:.3g} bytes, and the file holds {stored} for it")
+        told = f"{claimed:.3g}" if claimed < 1e300 else "more than 1e+300"
+        raise BadInput(f"{what} claims {told} bytes, and the file holds {stored} for it")

@@ -2,5 +2,6 @@
 
 from .batching import copied, divided, joined, selected
 from .coded_diffraction import CodedDiffraction, ShotNoise
+from .sense import Sense
 
-__all__ = ["CodedDiffraction", "ShotNoise", "copied", "divided", "joined", "selected"]
+__all__ = ["CodedDiffraction", "Sense", "ShotNoise", "copied", "divided", "joined", "selected"]

@@ -88,7 +88,11 @@ class Problem(ABC):
         Without a noise level, or with a smaller one, the unit is a ten-thousandth of the peak.
         """
         numbers = self.measurements.clamp_min(1) * (2 if self.y.is_complex() else 1)
-        return (2 * self.D(x) / numbers).sqrt() / self.noise_unit()
+        return (2 * self.misfit(x) / numbers).sqrt() / self.noise_unit()
+
+    def misfit(self, x: Tensor) -> Tensor:
+        """The part of D that the noise of the data explains (B,)."""
+        return self.D(x)
 
     def noise_unit(self) -> Tensor:
         """The noise level that distances are measured in (B,)."""

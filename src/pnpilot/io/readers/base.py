@@ -52,12 +52,18 @@ def open_raw(path: Path, scratch: Scratch, key: str | None = None) -> Raw:
     except ImportError as error:
         raise BadInput(f"{path}: {error.name or first_line(error)} is needed: pip install 'pnpilot[mri]'") from error
     except PnPilotError as error:
-        message = str(error)
-        raise BadInput(message if message.startswith(str(path)) else f"{path}: {message}") from error
+        told = str(error)
+        named = told.startswith(str(path))
+        raise BadInput(f"{path}{_printable(told.removeprefix(str(path)) if named else f': {told}')}") from error
     except MemoryError as error:
         raise BadInput(f"{path}: it asks for more memory than there is") from error
     except Exception as error:  # damaged files make libraries raise nearly anything
-        raise BadInput(f"{path} cannot be read: {first_line(error)}") from error
+        raise BadInput(f"{path} cannot be read: {_printable(first_line(error))}") from error
+
+
+def _printable(message: str) -> str:
+    """A message may quote the file, which may hold anything: further lines, or what a terminal obeys."""
+    return "".join(letter if letter.isprintable() else "?" for letter in message)
 
 
 def _reader(path: Path) -> Reader:
@@ -77,5 +83,7 @@ def _reader(path: Path) -> Reader:
     for name in READERS:
         if READERS[name].knows(path, head):
             return READERS[name]()
+    called = [name for name in READERS if path.name.lower().endswith(READERS[name].suffixes)]
+    require(not called, f"by its name it is a {' or '.join(called)} file, but it does not begin like one")
     endings = sorted({suffix for name in READERS for suffix in READERS[name].suffixes})
     raise BadInput(f"no reader knows it; files that are read end in {', '.join(endings)}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import shutil
 import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
@@ -13,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import BadInput, first_line
+from ...errors import BadInput, first_line, require
 from ...registry import Registry
 from ..files import writing
 from ..geometry import Geometry
@@ -56,6 +55,8 @@ class Writer(ABC):
     """What is kept: "complex" or "magnitude", and whether the geometry is."""
     extra: str | None = None
     """The optional dependencies of the package that it needs."""
+    folders: bool = False
+    """Whether several images become a folder of numbered files."""
 
     @abstractmethod
     def write(self, folder: Path, name: str, volume: Volume) -> list[Path]:
@@ -71,15 +72,33 @@ WRITERS: Registry[Writer] = Registry("writer", __package__)
 def save(form: str, folder: Path, name: str, volume: Volume) -> list[Path]:
     """Write the volume in the format of that name; files that are there already are replaced."""
     writer = WRITERS[form]()
+    check_replaceable(form, folder, name, len(volume))
     with writing(f"to the folder {folder}"), tempfile.TemporaryDirectory(prefix=".pnpilot-", dir=folder) as temporary:
+        new, old = Path(temporary, "new"), Path(temporary, "old")
+        new.mkdir()
+        old.mkdir()
         try:
-            made = writer.write(Path(temporary), name, volume)
+            made = writer.write(new, name, volume)
         except ImportError as error:
             raise BadInput(f"{error.name or first_line(error)} writes {form}: pip install 'pnpilot[mri]'") from error
-        return [_moved(path, folder / path.name) for path in made]
+        return [_moved(path, folder / path.name, old) for path in made]
 
 
-def _moved(path: Path, target: Path) -> Path:
+def check_replaceable(form: str, folder: Path, name: str, images: int) -> None:
+    """Refuse to replace a folder that holds anything but numbered files of this format: it may be a user's own."""
+    target, writer = folder / name, WRITERS[form]
+    if writer.folders and images > 1 and target.is_dir():
+        with writing(target):
+            strange = [path.name for path in target.iterdir() if not _numbered(path, writer.suffix)]
+        held = ", ".join(sorted(strange)[:1])
+        require(not strange, f"{target} would be replaced, and holds {held}: move it away, or choose another --out")
+
+
+def _numbered(path: Path, suffix: str) -> bool:
+    return path.suffix == suffix and path.stem.isdigit() and path.is_file()
+
+
+def _moved(path: Path, target: Path, old: Path) -> Path:
     if path.is_dir() and target.is_dir():
-        shutil.rmtree(target)
+        target.replace(old / target.name)
     return path.replace(target)

@@ -1,0 +1,131 @@
+"""`pnpilot reconstruct`: files in, images out."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ._shared import Device, chosen_device, listed, stoppable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ..recon import Outcome
+
+
+def reconstruct(
+    files: Annotated[list[Path], typer.Argument(help="Scans: fastMRI, ISMRMRD, BART, .mat, .npy, .npz.")],
+    out: Annotated[Path, typer.Option(help="Folder for images and reports.")],
+    form: Annotated[
+        str | None,
+        typer.Option("--format", help="hdf5, nifti, bart, numpy, matlab, png, dicom; or several: png,nifti."),
+    ] = None,
+    axes: Annotated[str | None, typer.Option(help="Names of the axes: slice,coil,y,x. Else found.")] = None,
+    key: Annotated[str | None, typer.Option(help="The array that is meant, if a file has several.")] = None,
+    maps: Annotated[Path | None, typer.Option(help="Coil maps. Else estimated.")] = None,
+    mask: Annotated[Path | None, typer.Option(help="What was measured. Else what is not zero.")] = None,
+    noise: Annotated[Path | None, typer.Option(help="A noise scan: (coil, sample).")] = None,
+    simulate: Annotated[
+        str | None, typer.Option(help="Measure finished images (NIfTI, DICOM, PNG, TIFF) anew: 'radial x4'.")
+    ] = None,
+    without: Annotated[
+        list[str] | None, typer.Option(help="Leave out oversampling, whitening, compression, phase or crop.")
+    ] = None,
+    always: Annotated[list[str] | None, typer.Option(help="Do such a step in any case.")] = None,
+    batch: Annotated[int | None, typer.Option(help="Images in work at a time. Else what fits.", min=1)] = None,
+    again: Annotated[bool, typer.Option("--again", help="Also what is there already.")] = False,
+    device: Device = "auto",
+) -> None:
+    """Reconstruct images from scans. Nothing needs to be set.
+
+    Beside the images of NAME stand NAME.html, a report to look at, and NAME.json. Stopped runs go on where they were.
+    """
+    from ..errors import BadInput
+    from ..io.files import writable_folder
+    from ..io.writers import WRITERS
+    from ..model import PnPilot
+    from ..recon import Options, reconstruct_files
+    from ..recon.axes import parsed
+
+    formats = listed([form] if form else None)
+    for name in formats:
+        WRITERS[name]
+    named = parsed(axes) if axes else None
+    left_out, forced = frozenset(listed(without)), frozenset(listed(always))
+    options = Options(named, key, mask, maps, noise, simulate, without=left_out, always=forced)
+    writable_folder(out)
+    model = PnPilot(device=chosen_device(device))
+    with _watching(len(files) > 1) as watch, stoppable("stopped; the same command goes on from here"):
+        outcomes = reconstruct_files(
+            files, out, formats=formats, options=options, model=model, room=batch, again=again, watch=watch
+        )
+        done = [watch.ended(outcome) for outcome in outcomes]
+    failed = [outcome for outcome in done if outcome.error]
+    if len(done) == 1 and failed:
+        raise BadInput(failed[0].error)
+    if len(done) > 1:
+        typer.echo(f"{len(done) - len(failed)} of {len(done)} files reconstructed, {len(failed)} failed", err=True)
+    if failed:
+        raise typer.Exit(1)
+
+
+@contextmanager
+def _watching(several: bool) -> Iterator[Any]:
+    """A bar over the images of a file, and sentences above it."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    from ..recon import Watch
+
+    console = Console(stderr=True, markup=False, emoji=False, highlight=False, soft_wrap=True)
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TextColumn("{task.fields[count]}"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
+
+    class Bar(Watch):
+        def __init__(self, bar: Progress) -> None:
+            self.bar, self.task = bar, bar.add_task("reading", total=None, count="")
+            self.done, self.total = 0.0, 0
+
+        def begin(self, file: Path, images: int, done: int) -> None:
+            self.done, self.total = done, images
+            self.bar.update(self.task, description=file.name, total=images)
+            self.tick(0.0)
+            console.print(f"{file}: {images} image{'s' * (images != 1)}" + f", {done} there from before" * bool(done))
+
+        def tick(self, images: float) -> None:
+            self.done += images
+            words = f"{int(self.done + 1e-6)}/{self.total} images"
+            self.bar.update(self.task, completed=self.done, count=words)
+
+        def say(self, sentence: str) -> None:
+            console.print(f"  {sentence}")
+
+        def ended(self, outcome: Outcome) -> Outcome:
+            if outcome.error and several:
+                console.print(f"skipped: {outcome.error}")
+            elif outcome.error:
+                pass  # it ends the command
+            elif outcome.again:
+                console.print(f"{outcome.file}: done before, nothing to do; --again does it anew")
+            else:
+                assert outcome.report is not None
+                warnings = {line for image in outcome.report["images"] for line in image["warnings"]}
+                for line in sorted(warnings)[:5]:
+                    console.print(f"  warning: {line}")
+                if len(warnings) > 5:
+                    console.print(f"  {len(warnings) - 5} more warnings are in the report")
+                typer.echo("written: " + ", ".join(map(str, outcome.written)))
+            self.bar.reset(self.task, description="reading", total=None, count="")
+            return outcome
+
+    with Progress(*columns, console=console, transient=True) as bar:
+        yield Bar(bar)

@@ -1,0 +1,18 @@
+"""From a file to an image: what a scan needs on the way, in batches, without losing what is done."""
+
+from .files import reconstruct_files
+from .options import STEPS, Options
+from .prepare import Preparation, Prepared, batch
+from .run import Outcome, Watch, reconstruct_file
+
+__all__ = [
+    "STEPS",
+    "Options",
+    "Outcome",
+    "Preparation",
+    "Prepared",
+    "Watch",
+    "batch",
+    "reconstruct_file",
+    "reconstruct_files",
+]

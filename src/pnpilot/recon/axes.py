@@ -1,0 +1,149 @@
+"""Which axis of an array is what: as the format says, as the user says, or as the numbers show."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import BadInput, require
+from ..io.raw import COIL, PART, SLICE, SPACE, Lazy, Stored
+
+GATHERED = 0.5
+"""Along an axis of k-space at least this share of the energy is in the middle eighth."""
+SHORTEST = 16
+"""Axes of space have at least so many samples, unless a format or the user names them."""
+BLOCK = 24
+"""Side of the middle of k-space in which coils are told from slices."""
+CHANNELS = 8
+"""At most so many of either are looked at."""
+FORETOLD = 0.2
+"""Coils leave at most this share of each other unexplained."""
+
+
+def named(stored: Stored, given: Sequence[str] | None, what: str = "the array") -> tuple[Stored, list[str]]:
+    """The array with a name for every axis longer than one, and sentences on what was found."""
+    shape = stored.data.shape
+    if given is not None:
+        return _as_told(stored.data, tuple(given), what), []
+    if stored.axes is not None:
+        return stored, []
+    long = [axis for axis, length in enumerate(shape) if length > 1]
+    require(len(long) >= 2, f"{what} has shape {shape}: an image needs two axes that are longer than one")
+    names = ["one"] * len(shape)
+    found = _found(stored.data, long, what)
+    for axis, name in found.items():
+        names[axis] = name
+    told = [f"axis {axis} for {_words(name, shape[axis])}" for axis, name in sorted(found.items())]
+    return Stored(stored.data, tuple(names)), [f"took {', '.join(told)}; --axes names them otherwise"]
+
+
+def _as_told(data: Lazy, given: tuple[str, ...], what: str) -> Stored:
+    shape = data.shape
+    if len(given) != len(shape) and len(given) == sum(length > 1 for length in shape):
+        left = list(given)
+        given = tuple(left.pop(0) if length > 1 else "one" for length in shape)
+    require(len(given) == len(shape), f"{what} has {len(shape)} axes, {shape}: --axes names {len(given)}")
+    twice = [name for name in set(given) if given.count(name) > 1 and name != "one"]
+    require(not twice, f"--axes names {', '.join(twice)} twice")
+    for axis in ("y", "x"):
+        require(axis in given, f"--axes must name an axis {axis!r}: rows and columns are y and x, in either order")
+    for name, length in zip(given, shape, strict=True):
+        require(name != "one" or length == 1, f"--axes calls an axis of {length} 'one'")
+        require(name != PART or length == 2, f"an axis of real and imaginary part has length two, not {length}")
+    return Stored(data, given)
+
+
+def _found(data: Lazy, long: list[int], what: str) -> dict[int, str]:
+    shape, names = data.shape, dict[int, str]()
+    if not np.issubdtype(data.dtype, np.complexfloating):
+        parts = [axis for axis in (long[-1], long[0]) if shape[axis] == 2]
+        if parts:
+            names[parts[0]] = PART
+            long = [axis for axis in long if axis not in names]
+    plane = _plane(data, long, what)
+    for axis, name in zip(plane, SPACE[3 - len(plane) :], strict=True):
+        names[axis] = name
+    others = [axis for axis in long if axis not in names]
+    require(len(others) <= 2, f"{what} has shape {shape}: name its axes, as in --axes slice,coil,y,x")
+    unexplained = {axis: _unexplained(data, axis, plane, names) for axis in others}
+    coil = min(unexplained, key=lambda axis: unexplained[axis], default=None)
+    for axis in others:
+        names[axis] = COIL if axis == coil and unexplained[axis] <= FORETOLD else SLICE
+    require(
+        len(set(names.values())) == len(names),
+        f"{what} has shape {shape}, and no axis looks like coils: name them, as in --axes slice,time,y,x",
+    )
+    return names
+
+
+def _plane(data: Lazy, long: list[int], what: str) -> list[int]:
+    """The axes of space: along them, the energy of k-space gathers in the middle. Else the two longest ones."""
+    gathered = [axis for axis in long if data.shape[axis] >= SHORTEST and _gathered(data, axis, long) >= GATHERED]
+    if 2 <= len(gathered) <= 3:
+        return gathered
+    longest = sorted(long, key=lambda axis: data.shape[axis])[-2:]
+    shorter = max((data.shape[axis] for axis in long if axis not in longest), default=0)
+    plain = min(data.shape[axis] for axis in longest) > shorter
+    require(plain, f"{what} has shape {data.shape}: name its axes, as in --axes slice,coil,y,x")
+    return sorted(longest)
+
+
+def _gathered(data: Lazy, axis: int, long: list[int]) -> float:
+    """The share of the energy along an axis that is within its middle eighth, near the middle of the others."""
+    part = _complex(data, {other: (8 if other != axis else data.shape[axis]) for other in long})
+    energy = np.abs(np.moveaxis(part, axis, 0).reshape(part.shape[axis], -1)) ** 2
+    profile = energy.sum(1)
+    length, half = len(profile), max(1, len(profile) // 16)
+    return float(profile[length // 2 - half : length // 2 + half + 1].sum() / max(profile.sum(), 1e-300))
+
+
+def _unexplained(data: Lazy, axis: int, plane: list[int], names: dict[int, str]) -> float:
+    """How much of each channel along an axis the neighbourhoods of the others leave unexplained, at least.
+
+    Coils see one object through smooth windows, so that a sample of one is a mixture of samples near it in the others.
+    """
+    wanted = {other: BLOCK for other in plane[-2:]} | {axis: CHANNELS}
+    wanted |= {other: 2 for other, name in names.items() if name == PART}
+    part = _complex(data, wanted)
+    block = np.moveaxis(part, (axis, *plane[-2:]), (0, 1, 2)).reshape(
+        part.shape[axis], -1, *[part.shape[other] for other in plane[-2:]]
+    )[:, 0]
+    windows = np.lib.stride_tricks.sliding_window_view(block, (3, 3), axis=(1, 2))
+    near = windows.reshape(len(block), -1, 9)
+    left = []
+    for channel in range(len(block)):
+        others = np.concatenate([near[other] for other in range(len(block)) if other != channel], 1)
+        target = near[channel, :, 4]
+        residual = target - others @ np.linalg.lstsq(others, target, rcond=1e-3)[0]
+        # As many unknowns as that explain noise, too.
+        freedom = max(1 - others.shape[1] / len(target), 0.1)
+        left.append(np.square(np.abs(residual)).sum() / freedom / max(np.square(np.abs(target)).sum(), 1e-300))
+    return float(np.median(left))
+
+
+def _complex(data: Lazy, lengths: dict[int, int]) -> np.ndarray:
+    """The middle of an array: so many entries of these axes, one of all others, which stay as axes of one."""
+    index = []
+    for axis, size in enumerate(data.shape):
+        length = min(lengths.get(axis, 1), size)
+        first = size // 2 - length // 2
+        index.append(slice(first, first + length))
+    part: Any = np.asarray(data[tuple(index)])
+    return np.nan_to_num(part.astype(np.complex64))
+
+
+def _words(name: str, length: int) -> str:
+    kinds = {COIL: "coils", SLICE: "slices", PART: "real and imaginary part"}
+    if name == PART:
+        return kinds[name]
+    return f"{length} {kinds[name]}" if name in kinds else f"{name}, {length} samples"
+
+
+def parsed(text: str) -> tuple[str, ...]:
+    """'slice,coil,y,x' as names."""
+    names = tuple(word.strip().lower() for word in text.replace(" ", ",").split(",") if word.strip())
+    if not all(name.isidentifier() for name in names) or len(names) < 2:
+        raise BadInput(f"--axes takes names as in slice,coil,y,x, got {text!r}")
+    return names

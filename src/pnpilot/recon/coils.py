@@ -1,0 +1,74 @@
+"""Coils: how many are needed, and where each of them sees."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..errors import BadInput
+from .fourier import to_image
+from .sampling import middle_part
+
+MOST_COILS = 16
+"""More coils than this are compressed to as many."""
+WIDEST = 24
+"""Side of the block that maps are estimated from, at most."""
+SMALLEST = 12
+"""A smaller block does not show what a kernel of ESPIRiT does."""
+EXPLAINED = 0.9
+"""Maps that fit hold this share of the energy of the coil images at low resolution, at least."""
+CROP = 0.8
+"""sigpy's threshold for maps: its default leaves holes in heads."""
+
+
+def compression(kspace: np.ndarray, count: int = MOST_COILS) -> tuple[np.ndarray, float]:
+    """A matrix (count, coils) to the strongest combinations of coils (coils, H, W), and their share of the energy."""
+    flat = kspace.reshape(len(kspace), -1)
+    energy, vectors = np.linalg.eigh(flat @ flat.conj().T)  # the weakest first
+    return vectors[:, ::-1][:, :count].conj().T, float(energy[::-1][:count].sum() / max(energy.sum(), 1e-300))
+
+
+def mixed(matrix: np.ndarray, coils: np.ndarray) -> np.ndarray:
+    """Combinations of coils (..., coils, H, W)."""
+    return np.einsum("dc,...chw->...dhw", matrix, coils).astype(np.complex64)
+
+
+def estimated_maps(kspace: np.ndarray, block: tuple[int, int]) -> np.ndarray:
+    """Coil maps (coils, H, W) from k-space of which a block in the middle was measured whole: ESPIRiT by sigpy."""
+    espirit = _sigpy().EspiritCalib
+    maps, eigenvalue = espirit(
+        kspace, calib_width=min(*block, WIDEST), crop=0, output_eigenvalue=True, show_pbar=False
+    ).run()
+    return (_turned(maps, kspace, block) * (eigenvalue > CROP)).astype(np.complex64)
+
+
+def joint_maps(kspace: np.ndarray, mask: np.ndarray) -> np.ndarray:
+    """Coil maps from k-space without such a block: those that explain it best together with an image (JSENSE)."""
+    found = _sigpy().JsenseRecon(kspace, weights=mask.astype(np.float32), mps_ker_width=8, show_pbar=False).run()
+    size = np.sqrt(np.square(np.abs(found)).sum(0))
+    return (found / np.maximum(size, 1e-12)).astype(np.complex64)
+
+
+def explains(maps: np.ndarray, kspace: np.ndarray, block: tuple[int, int]) -> bool:
+    """Whether the coil images at low resolution lie behind the maps: those of empty air and small blocks may not."""
+    low = np.zeros_like(kspace)
+    middle_part(low, *block)[...] = middle_part(kspace, *block)
+    images = to_image(low)
+    behind = np.square(np.abs((maps.conj() * images).sum(0))).sum()
+    return bool(behind >= EXPLAINED * np.square(np.abs(images)).sum())
+
+
+def _turned(maps: np.ndarray, kspace: np.ndarray, block: tuple[int, int]) -> np.ndarray:
+    """With the phase of what all coils see together: that of a single coil has jumps where it sees nothing."""
+    matrix, _ = compression(middle_part(kspace, *block), 1)
+    together = mixed(matrix, maps)[0]
+    return maps * np.exp(-1j * np.angle(together))
+
+
+def _sigpy() -> Any:
+    try:
+        import sigpy.mri.app
+    except ImportError as error:
+        raise BadInput("sigpy estimates coil maps: pip install 'pnpilot[mri]', or give a file by --maps") from error
+    return sigpy.mri.app

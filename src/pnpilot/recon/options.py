@@ -1,0 +1,44 @@
+"""What a user may ask of a reconstruction from files. Everything has a default that is worked out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ..errors import UnknownName
+
+STEPS = {
+    "oversampling": "cut off the part of the field of view that was read out in excess",
+    "whitening": "decorrelate the noise of the coils; by default with a noise scan, or where coils differ much",
+    "compression": "combine more than 16 coils to 16",
+    "phase": "hold images to their phase at low resolution, where k-space was measured on one side (partial Fourier)",
+    "crop": "cut images to the size that the scanner asked for",
+}
+"""What is done on the way, where it applies."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """How files are understood, and what is done on the way."""
+
+    axes: tuple[str, ...] | None = None
+    """Names of the axes, where the format does not tell."""
+    key: str | None = None
+    """Which array is meant, in files that hold several."""
+    mask: Path | None = None
+    maps: Path | None = None
+    noise: Path | None = None
+    simulate: str | None = None
+    """Measure finished images anew, for example "radial x4"."""
+    seed: int = 0
+    without: frozenset[str] = field(default_factory=frozenset)
+    always: frozenset[str] = field(default_factory=frozenset)
+
+    def __post_init__(self) -> None:
+        for name in sorted(self.without | self.always):
+            if name not in STEPS:
+                raise UnknownName(f"unknown step {name!r}; known: {', '.join(STEPS)}")
+
+    def skips(self, step: str) -> bool:
+        """Whether a step was switched off."""
+        return step in self.without

@@ -1,0 +1,284 @@
+"""What a scan needs on the way from its samples to data and physics, each step told in a sentence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from deepinv.physics import MRI, MultiCoilMRI, Physics
+from torch import Tensor
+
+from ..errors import BadInput, PnPilotError, require
+from ..io.raw import COIL, SET, Raw, Scratch, Stored
+from ..physics import Sense
+from ..whitening import coil_covariance
+from .axes import named
+from .coils import MOST_COILS, SMALLEST, compression, estimated_maps, explains, joint_maps, mixed
+from .fourier import cropped_readout, low_phase
+from .kspace import Kspace, planes
+from .masks import Masks
+from .options import Options
+from .sampling import calibration_block, lopsided
+
+UNEVEN = 8.0
+"""Without a noise scan, noise is whitened if it is so many times stronger in one combination of coils than another."""
+HELD = 0.01
+"""λ of the phase constraint, in units of the data term (`docs/reconstruct/partial-fourier.md` has others)."""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """One image, ready for the model."""
+
+    number: int
+    y: Tensor = field(repr=False)
+    """Centred k-space (coils, H, W)."""
+    mask: Tensor = field(repr=False)
+    maps: Tensor | None = field(default=None, repr=False)
+    """Coil maps (sets, coils, H, W); None: a single coil that sees everything."""
+    held: float = 0.0
+    turn: Tensor | None = field(default=None, repr=False)
+    """The phase (sets, H, W) that was put into the maps, and belongs to the image."""
+    calibration: str = ""
+    """What the maps are from."""
+    said: dict[str, tuple[bool, str]] = field(default_factory=dict)
+    """What was done on the way, or left out, and why."""
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is nothing to reconstruct from."""
+        return not bool(self.y.any())
+
+    @property
+    def kind(self) -> tuple[Any, ...]:
+        """Images of one kind can be in one batch."""
+        sense = self.maps is not None and (len(self.maps) > 1 or self.held > 0)
+        return tuple(self.y.shape), None if self.maps is None else len(self.maps), sense
+
+
+def batch(images: list[Prepared]) -> tuple[Tensor, Physics]:
+    """Data and physics of images of one kind."""
+    y = torch.stack([image.y for image in images])
+    mask = torch.stack([image.mask for image in images])[:, None]
+    size = (2, *mask.shape[-2:])
+    if images[0].maps is None:
+        return y, MRI(mask=mask, img_size=size)
+    maps = torch.stack([image.maps for image in images if image.maps is not None])
+    if images[0].kind[-1]:
+        return y, Sense(mask, maps, torch.tensor([image.held for image in images]))
+    return y, MultiCoilMRI(mask=mask, coil_maps=maps[:, 0], img_size=size)
+
+
+class Preparation:
+    """The images of a scan, prepared one after the other."""
+
+    def __init__(self, raw: Raw, options: Options, scratch: Scratch, maps: Raw | None, noise: Raw | None) -> None:
+        """`maps` and `noise` are files of their own."""
+        assert raw.measured is not None
+        self.options, self.raw, self.notes = options, raw, list(raw.notes)
+        measured, told = named(raw.measured, options.axes)
+        self.notes += told
+        measured, told = planes(measured, scratch)
+        self.notes += told
+        self.kspace = Kspace.of(measured)
+        self.masks = Masks(raw.mask, self.kspace)
+        self.calibration = None if raw.calibration is None else Kspace.of(planes(raw.calibration, scratch)[0])
+        given = raw.maps if maps is None else maps.measured or maps.maps
+        self.maps = None if given is None else self._maps_like(given)
+        scan = raw.noise if noise is None else noise.measured or noise.noise
+        self.covariance = None if scan is None else _covariance(scan)
+
+    def __len__(self) -> int:
+        return len(self.kspace)
+
+    def __getitem__(self, number: int) -> Prepared:
+        try:
+            return self._prepared(number)
+        except PnPilotError as error:
+            raise BadInput(f"image {number}: {error}") from error
+
+    def _prepared(self, number: int) -> Prepared:
+        said: dict[str, tuple[bool, str]] = {}
+        (k,) = self.kspace[number]
+        require(bool(np.isfinite(k).all()), "k-space holds NaN or infinite values")
+        mask = self.masks(number, k)
+        k = k * mask
+        if not k.any():
+            return Prepared(number, torch.from_numpy(k), torch.from_numpy(mask.astype(np.float32)), said=said)
+        calibration = None if self.calibration is None else self.calibration[number][0]
+        maps = None if self.maps is None else self.maps[number if len(self.maps) > 1 else 0]
+        k, mask, calibration = self._readout(k, mask, calibration, said)
+        if maps is not None:
+            maps = self._fitting(maps, k)
+        mix = self._whitening(k, mask, said)
+        mix = self._compression(mixed(mix, k), said) @ mix
+        plain = k
+        k = mixed(mix, k)
+        if maps is not None:
+            maps, source = mixed(mix, maps), "maps that were given"
+        elif len(plain) == 1:
+            source = ""
+        else:
+            maps, source = self._estimated(k, mask, None if calibration is None else mixed(mix, calibration), mix)
+        turn = self._phase(k, mask, maps, said)
+        if turn is not None:
+            maps = turn * (np.ones((1, *k.shape), np.complex64) if maps is None else maps)
+        y, weights = torch.from_numpy(k), torch.from_numpy(mask.astype(np.float32))
+        held, behind = 0.0 if turn is None else HELD, None if maps is None else torch.from_numpy(maps)
+        return Prepared(
+            number, y, weights, behind, held, None if turn is None else torch.from_numpy(turn[:, 0]), source, said
+        )
+
+    def _readout(
+        self, k: np.ndarray, mask: np.ndarray, calibration: np.ndarray | None, said: dict[str, tuple[bool, str]]
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+        axis = self.raw.oversampled
+        if axis is None or axis not in self.kspace.plane:
+            return k, mask, calibration
+        wanted, place = self.raw.matrix[axis], self.kspace.plane.index(axis)
+        found = k.shape[1 + place]
+        if wanted >= found:
+            return k, mask, calibration
+        words = f"of {found} samples along {axis}, {wanted} are kept"
+        if self.options.skips("oversampling"):
+            said["oversampling"] = False, f"switched off: {words} by default"
+            return k, mask, calibration
+        cut = cropped_readout(k, mask, place, wanted)
+        if cut is None:
+            said["oversampling"] = False, f"left as it is: k-space is undersampled along {axis}"
+            return k, mask, calibration
+        said["oversampling"] = True, f"readout oversampling removed: {words}"
+        if calibration is not None:
+            again = cropped_readout(calibration, np.abs(calibration).max(0) > 0, place, wanted)
+            calibration = None if again is None else again[0]
+        return *cut, calibration
+
+    def _whitening(self, k: np.ndarray, mask: np.ndarray, said: dict[str, tuple[bool, str]]) -> np.ndarray:
+        """A matrix (coils, coils) to coils whose noise is white, or the identity."""
+        identity = np.eye(len(k), dtype=np.complex64)
+        if len(k) == 1:
+            return identity
+        if self.options.skips("whitening"):
+            said["whitening"] = False, "switched off"
+            return identity
+        scan, always = self.covariance, "whitening" in self.options.always
+        if scan is not None:
+            require(len(scan) == len(k), f"the noise scan has {len(scan)} coils, the data have {len(k)}")
+            said["whitening"] = True, f"noise of {len(k)} coils whitened, as a noise scan shows it"
+            return _whitening_matrix(scan)
+        try:
+            outer = coil_covariance(torch.from_numpy(k), torch.from_numpy(mask.astype(np.float32))).numpy()
+            matrix = _whitening_matrix(outer)
+        except PnPilotError as error:
+            said["whitening"] = False, f"no noise scan, and the outermost samples do not show the noise: {error}"
+            return identity
+        spread = np.linalg.eigvalsh(outer)
+        ratio = float(np.sqrt(spread[-1] / spread[0]))
+        words = (
+            f"the outermost samples show noise that differs by a factor of {ratio:.2g} between combinations of coils"
+        )
+        if not always and ratio**2 < UNEVEN:
+            said["whitening"] = False, f"{words}: too little to be worth it without a noise scan"
+            return identity
+        said["whitening"] = True, f"{words}: whitened"
+        return matrix
+
+    def _compression(self, k: np.ndarray, said: dict[str, tuple[bool, str]]) -> np.ndarray:
+        identity = np.eye(len(k), dtype=np.complex64)
+        if len(k) <= MOST_COILS:
+            return identity
+        if self.options.skips("compression"):
+            said["compression"] = False, "switched off"
+            return identity
+        matrix, share = compression(k)
+        said["compression"] = (
+            True,
+            f"{len(k)} coils compressed to {len(matrix)}, with {100 * share:.2f} % of the energy",
+        )
+        return matrix
+
+    def _estimated(
+        self, k: np.ndarray, mask: np.ndarray, calibration: np.ndarray | None, mix: np.ndarray
+    ) -> tuple[np.ndarray, str]:
+        source, origin = (k, "") if calibration is None else (calibration, "a separate scan, ")
+        block = calibration_block(mask if calibration is None else np.abs(calibration).max(0) > 0)
+        maps = estimated_maps(source, block) if min(block) >= SMALLEST else None
+        if maps is not None and explains(maps, source, block):
+            origin = f"ESPIRiT from {origin}{block[0]}×{block[1]} samples"
+        else:
+            why = "ESPIRiT does not explain the coils" if maps is not None else "too few for ESPIRiT"
+            maps, origin = joint_maps(k, mask), f"JSENSE: {block[0]}×{block[1]} samples in the middle are whole, {why}"
+        # In units of the coils as they were: their sum of squares, and not that of whitened ones, is the image.
+        size = np.linalg.norm(np.einsum("dc,chw->dhw", np.linalg.pinv(mix), maps), axis=0)
+        return (maps / np.where(size > 0, size, 1))[None].astype(np.complex64), origin
+
+    def _phase(
+        self, k: np.ndarray, mask: np.ndarray, maps: np.ndarray | None, said: dict[str, tuple[bool, str]]
+    ) -> np.ndarray | None:
+        """The phase (sets, 1, H, W) that images are held to, where k-space was measured on one side."""
+        side = lopsided(mask)
+        if side is None:
+            return None
+        name = self.kspace.plane[side.axis]
+        words = f"partial Fourier along {name}: {100 * side.share:.0f} % of the range was measured"
+        if self.options.skips("phase"):
+            said["phase"] = False, f"{words}; the phase constraint is switched off"
+            return None
+        if side.symmetric < 4:
+            said["phase"] = False, f"{words}; too little on the other side to know the phase from"
+            return None
+        said["phase"] = True, f"{words}; images are held to the phase of {2 * side.symmetric} symmetric samples"
+        return low_phase(k, np.ones((1, *k.shape), np.complex64) if maps is None else maps, side)
+
+    def _maps_like(self, given: Stored) -> Kspace:
+        """Coil maps by image, or the same for all."""
+        axes = given.axes
+        if axes is None:
+            names = {3: (COIL, *self.kspace.plane), 4: (SET, COIL, *self.kspace.plane)}
+            if len(given.data.shape) == 4 and given.data.shape[0] == len(self.kspace) > 1:
+                names[4] = ("slice", COIL, *self.kspace.plane)
+            fits = len(given.data.shape) in names
+            require(fits, f"coil maps have shape {given.data.shape}: (coil, y, x), (set, coil, y, x) or with slices")
+            axes = names[len(given.data.shape)]
+        maps = Kspace.of(Stored(given.data, axes))
+        ordered = Kspace(
+            maps.data, maps.axes, self.kspace.plane if set(maps.plane) == set(self.kspace.plane) else maps.plane
+        )
+        known = len(ordered) in (1, len(self.kspace))
+        require(known, f"there are coil maps for {len(ordered)} images, and {len(self.kspace)} images")
+        return ordered
+
+    def _fitting(self, maps: np.ndarray, k: np.ndarray) -> np.ndarray:
+        """Coil maps of the whole field of view, cut to that of oversampled data."""
+        require(maps.shape[1] == len(k), f"the maps are of {maps.shape[1]} coils, the data of {len(k)}")
+        starts = [(have - want) // 2 for have, want in zip(maps.shape[2:], k.shape[1:], strict=True)]
+        sizes = f"the maps have {maps.shape[2:]} pixels, k-space has {k.shape[1:]}"
+        require(min(starts) >= 0, sizes)
+        if any(starts):
+            require(self.raw.oversampled is not None, sizes)
+        rows, columns = (slice(start, start + want) for start, want in zip(starts, k.shape[1:], strict=True))
+        return np.ascontiguousarray(maps[..., rows, columns])
+
+
+def _covariance(scan: Stored) -> np.ndarray:
+    """The covariance of noise alone (coil, sample)."""
+    noise = np.asarray(scan.data[tuple(slice(None) for _ in scan.data.shape)])
+    if scan.axes is not None and COIL in scan.axes:
+        noise = np.moveaxis(noise, scan.axes.index(COIL), 0)
+    noise = noise.reshape(len(noise), -1)
+    require(np.iscomplexobj(noise), "a noise scan holds complex numbers, (coil, sample)")
+    noise = noise[:, np.abs(noise).sum(0) > 0]
+    require(noise.shape[1] >= 4 * len(noise), f"a noise scan of {noise.shape} is too short, or not (coil, sample)")
+    return noise @ noise.conj().T / (2 * noise.shape[1])
+
+
+def _whitening_matrix(covariance: np.ndarray) -> np.ndarray:
+    """L⁻¹ of covariance = LLᴴ, scaled to leave the strength of the noise as it is in the mean."""
+    try:
+        factor = np.linalg.cholesky(covariance)
+    except np.linalg.LinAlgError as error:
+        raise BadInput("the noise of the coils is not independent: two may be copies of each other") from error
+    level = np.sqrt(np.diagonal(covariance).real.mean())
+    return (level * np.linalg.inv(factor)).astype(np.complex64)

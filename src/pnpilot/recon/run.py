@@ -1,0 +1,308 @@
+"""One file from end to end: read, prepare, reconstruct in batches, write, report."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+
+from ..devices import device_name
+from ..errors import BadInput, PnPilotError, require
+from ..io.files import read_json, writable_folder
+from ..io.readers import open_raw
+from ..io.writers import WRITERS, Volume, save
+from ..model import PnPilot
+from ..provenance import header
+from ..report import Content, ImageReport, panels, write_report
+from .fourier import resized
+from .journal import Journal
+from .options import Options
+from .prepare import Preparation, Prepared
+from .room import room_for
+from .simulate import Measured, simulated
+from .stream import Finished, stream
+
+SHOWN = (0.5, 0.25, 0.75)
+"""The images of a file that its report shows, as shares of the way through it."""
+
+
+class Watch:
+    """Hears how a file is getting on. This one says nothing."""
+
+    def begin(self, file: Path, images: int, done: int) -> None:
+        """A file was understood; some of its images may be there from before."""
+
+    def tick(self, images: float) -> None:
+        """So much of the work is done, in images."""
+
+    def say(self, sentence: str) -> None:
+        """Something a user should know."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a file."""
+
+    file: Path
+    written: list[Path]
+    report: Content | None = None
+    """None if it could not be reconstructed."""
+    error: str = ""
+    again: bool = False
+    """Whether it was there from before."""
+
+
+def reconstruct_file(
+    file: str | Path,
+    out: str | Path,
+    *,
+    formats: Sequence[str] = (),
+    options: Options | None = None,
+    model: PnPilot | None = None,
+    room: int | None = None,
+    again: bool = False,
+    name: str | None = None,
+    watch: Watch | None = None,
+) -> Outcome:
+    """Reconstruct all images of a file into the folder `out`, with a report beside them.
+
+    `formats` are names of writers; by default the family of the input. At most `room` images are in memory at a time.
+    What a run that was stopped had finished is not done again, and nothing is, if all is there, unless `again`.
+    """
+    file, out, options, watch = Path(file), Path(out), options or Options(), watch or Watch()
+    for form in formats:
+        WRITERS[form]
+    writable_folder(out)
+    name = name or stem(file)
+    order = _order(file, formats, options)
+    report = out / f"{name}.json"
+    known = _report(report)
+    if not again and known is not None and known.get("order") == order and _all_there(out, known):
+        return Outcome(file, [out / own for own in known["written"]], known, again=True)
+    unfinished = out / f".{name}.unfinished"
+    ours = again or known is not None or unfinished.is_dir()
+    journal = Journal(unfinished, order)
+    try:
+        with contextlib.ExitStack() as files:
+            run = _Run(file, options, journal, files)
+            targets = formats or (run.raw.family,)
+            _check_targets(out, name, targets, run, ours)
+            model = model or PnPilot()
+            run.reconstruct(model, room or room_for(run.scan, model.denoiser.device), watch)
+            written = run.write(out, name, targets)
+            content = run.report(model, order, written, name)
+            written += write_report(out, name, content, run.pictures())
+    except PnPilotError as error:
+        if not journal.done:
+            journal.close()
+        message = str(error)
+        raise BadInput(message if message.startswith(str(file)) else f"{file}: {message}") from error
+    finally:
+        journal.drop_scratch()
+    journal.close()
+    return Outcome(file, written, content)
+
+
+class _Run:
+    """A file on its way."""
+
+    def __init__(self, file: Path, options: Options, journal: Journal, files: contextlib.ExitStack) -> None:
+        self.file, self.options, self.journal = file, options, journal
+        self.seconds: dict[str, float] = {}
+        self.warnings: list[str] = []
+        with self._timed("reading"):
+            self.raw = files.enter_context(open_raw(file, journal.scratch, options.key))
+            others = {
+                kind: files.enter_context(open_raw(path, journal.scratch))
+                for kind, path in (("maps", options.maps), ("noise", options.noise), ("mask", options.mask))
+                if path is not None
+            }
+            require(self.raw.measured is not None, "it holds no k-space")
+            self._simulate()
+            if "mask" in others:
+                self.raw.mask = others["mask"].mask or others["mask"].measured
+            self.scan = Preparation(self.raw, options, journal.scratch, others.get("maps"), others.get("noise"))
+        lengths = self.scan.kspace.lengths
+        rows, columns = self.scan.kspace.plane
+        self.sizes = self._final(rows, lengths[rows]), self._final(columns, lengths[columns])
+
+    def _simulate(self) -> None:
+        if self.raw.pictures and self.options.simulate is None:
+            raise BadInput(
+                "it holds finished images, not a measurement: --simulate 'radial x4' measures them anew, as a trial"
+            )
+        if self.options.simulate is not None:
+            self.raw, sentence = simulated(self.raw, self.options.simulate, self.options.seed)
+            self.warnings.append(sentence)
+
+    def _final(self, axis: str, length: int) -> int:
+        skipped = "oversampling" if axis == self.raw.oversampled else "crop"
+        wanted = length if self.options.skips(skipped) else self.raw.matrix.get(axis, length)
+        return min(wanted, length)
+
+    def reconstruct(self, model: PnPilot, room: int, watch: Watch) -> None:
+        """All images that are not there yet."""
+        missing = [number for number in range(len(self.scan)) if number not in self.journal.done]
+        watch.begin(self.file, len(self.scan), len(self.journal.done))
+        for sentence in (*self.warnings, *self.scan.notes):
+            watch.say(sentence)
+        told: set[str] = set()
+        said: dict[int, dict[str, Any]] = {}
+
+        def prepared() -> Iterator[Prepared]:
+            for number in missing:
+                with self._timed("preparing"):
+                    image = self.scan[number]
+                said[number] = {step: list(told) for step, told in image.said.items()}
+                yield image
+
+        started, before = time.perf_counter(), self.seconds.get("preparing", 0.0)
+        for finished in stream(model, prepared(), room, watch.tick):
+            steps = said.pop(finished.number)
+            for _, sentence in steps.values():
+                if sentence not in told and len(told) < 8:
+                    watch.say(sentence)
+                    told.add(sentence)
+            self.journal.keep(self._cut(finished, steps))
+        spent = time.perf_counter() - started - (self.seconds.get("preparing", 0.0) - before)
+        self.seconds["reconstruction"] = spent
+
+    def _cut(self, finished: Finished, steps: dict[str, Any]) -> Finished:
+        image, start, objection = (
+            resized(part, self.sizes) for part in (finished.image, finished.start, finished.objection)
+        )
+        record = {**finished.record, "said": steps, **self._scores(finished.number, image)}
+        return replace(finished, record=record, image=image, start=start, objection=objection)
+
+    def _scores(self, number: int, image: np.ndarray) -> dict[str, float]:
+        """Of simulated data the truth is known."""
+        assert self.raw.measured is not None
+        if not isinstance(self.raw.measured.data, Measured):
+            return {}
+        truth = np.abs(self.raw.measured.data.truth(self.scan.kspace, number))
+        error = float(np.square(np.abs(image) - truth).mean())
+        return {"psnr": float(10 * np.log10(max(float(truth.max()), 1e-30) ** 2 / max(error, 1e-30)))}
+
+    def write(self, out: Path, name: str, formats: Sequence[str]) -> list[Path]:
+        """The results, in each of the formats."""
+        kspace = self.scan.kspace
+        volume = Volume(
+            (*kspace.shape, *self.sizes),
+            (*(axis.removesuffix("-slice") for axis in kspace.counting), *kspace.plane),
+            self.journal.image,
+            self.raw.geometry,
+            self.raw.header,
+            about=f"reconstructed from {self.file.name} by pnpilot {header()['versions']['pnpilot']}",
+        )
+        with self._timed("writing"):
+            return [path for form in formats for path in save(form, out, name, volume)]
+
+    def report(self, model: PnPilot, order: dict[str, Any], written: Sequence[Path], name: str) -> Content:
+        """What is told of the run."""
+        records = [self.journal.record(number) for number in range(len(self.scan))]
+        images = [self._told(number, record) for number, record in enumerate(records)]
+        steps: dict[str, list[Any]] = {}
+        for record in records:
+            for step, said in record.get("said", {}).items():
+                steps.setdefault(step, said)
+        psnrs = [record["psnr"] for record in records if "psnr" in record]
+        notes = [*self.scan.notes]
+        if psnrs:
+            notes.append(f"against the images of the file: PSNR {np.mean(psnrs):.2f} dB in the mean")
+        return {
+            "file": str(self.file),
+            "command": header()["command"],
+            "versions": header()["versions"],
+            "created": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+            "device": device_name(model.denoiser.device),
+            "read": {"reader": self.raw.family, "axes": self.scan.kspace.lengths, "notes": notes},
+            "prepared": [{"step": step, "done": done, "said": words} for step, (done, words) in steps.items()],
+            "images": images,
+            "warnings": self.warnings,
+            "seconds": {step: round(seconds, 3) for step, seconds in self.seconds.items()},
+            "written": [path.name for path in written] + [f"{name}.json", f"{name}.html"],
+            "order": order,
+        }
+
+    def _told(self, number: int, record: dict[str, Any]) -> ImageReport:
+        place = self.scan.kspace.place(number)
+        name = ", ".join(f"{axis.removesuffix('-slice')} {at}" for axis, at in place.items()) or "image"
+        known = {key: value for key, value in record.items() if key not in ("said", "index", "name")}
+        return cast(ImageReport, dict(known, index=number, name=name))
+
+    def pictures(self) -> list[tuple[str, bytes]]:
+        """A few images to look at."""
+        total = len(self.scan)
+        numbers = dict.fromkeys(min(int(share * total), total - 1) for share in SHOWN)
+        drawn = []
+        for number in numbers:
+            record = self.journal.record(number)
+            if not record["empty"]:
+                told = self._told(number, record)
+                drawn.append((told["name"], panels(*self.journal.pictures(number))))
+        return drawn
+
+    @contextlib.contextmanager
+    def _timed(self, what: str) -> Iterator[None]:
+        started = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[what] = self.seconds.get(what, 0.0) + time.perf_counter() - started
+
+
+def stem(file: Path) -> str:
+    """What results are called."""
+    name = file.name
+    for suffix in (".nii.gz", file.suffix):
+        if suffix and name.lower().endswith(suffix.lower()):
+            return name[: -len(suffix)] or name
+    return name
+
+
+def _order(file: Path, formats: Sequence[str], options: Options) -> dict[str, Any]:
+    """What a run depends on: the same order for the same files gives the same results."""
+    pair = [own for own in (file, file.with_suffix(".cfl"), Path(f"{file}.cfl")) if own.suffix == ".cfl"]
+    used = [file, *pair, options.maps, options.noise, options.mask]
+    files = {str(own): _state(own) for own in used if own is not None and own.exists()}
+    told = {key: sorted(value) if isinstance(value, frozenset) else str(value) for key, value in vars(options).items()}
+    return {"files": files, "formats": list(formats), "options": told, "version": header()["versions"]["pnpilot"]}
+
+
+def _state(file: Path) -> list[int]:
+    found = file.stat()
+    return [found.st_size, found.st_mtime_ns]
+
+
+def _report(path: Path) -> Any:
+    """A report of ours, or None."""
+    with contextlib.suppress(BadInput):
+        content = read_json(path) if path.exists() else None
+        return content if isinstance(content, dict) and "order" in content else None
+    return None
+
+
+def _all_there(out: Path, report: Any) -> bool:
+    return all((out / name).exists() for name in report["written"])
+
+
+def _check_targets(out: Path, name: str, formats: Sequence[str], run: _Run, ours: bool) -> None:
+    """Refuse to replace the input, or what somebody else wrote."""
+    inputs = {path.resolve() for path in (run.file, *_given(run.options))}
+    inputs |= {path.with_suffix(suffix) for path in inputs for suffix in (".hdr", ".cfl")}
+    for form in formats:
+        target = out / f"{name}{WRITERS[form].suffix}"
+        require(
+            target.resolve() not in inputs, f"the result would replace its own input {target}: choose another --out"
+        )
+        require(ours or not target.exists(), f"{target} is there already, and not from here: choose another --out")
+
+
+def _given(options: Options) -> list[Path]:
+    return [path for path in (options.maps, options.noise, options.mask) if path is not None]
