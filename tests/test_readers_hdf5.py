@@ -276,6 +276,17 @@ def test_heads_that_promise_more_than_the_line_are_told(tmp_path: Path, refused:
     assert "do not fit" in refused(path) or "claims" in refused(path)
 
 
+def test_heads_whose_fields_share_bytes_are_told(tmp_path: Path, refused: Callable[..., str]) -> None:
+    """Four bytes with a larger exponent than a float32 has: h5py makes eight of them in the same place, and crashes."""
+    path = scan(tmp_path / "scan.h5")
+    content = path.read_bytes()
+    # Where exponent and mantissa begin and how long they are, and the bias of the exponent.
+    usual, other = bytes([23, 8, 0, 23, 127, 0, 0, 0]), bytes([22, 9, 0, 22, 255, 0, 0, 0])
+    at = content.index(usual, content.index(b"sample_time_us"))
+    path.write_bytes(content[:at] + other + content[at + len(other) :])
+    assert "not laid out as ISMRMRD has them" in refused(path)
+
+
 # fastMRI and other HDF5
 
 

@@ -18,9 +18,11 @@ from pnpilot.training.learners import LEARNERS
 
 ROOT = Path(pnpilot.__file__).parent
 ROOMS: dict[str, Registry[Any]] = rooms()
-ALL_ROOMS = {**ROOMS, "benchmark/tables": TABLES, "training/learners": LEARNERS}
+INSIDE = {"readers": "io/readers", "writers": "io/writers"}
+ALL_ROOMS = {INSIDE.get(name, name): registry for name, registry in ROOMS.items()}
+ALL_ROOMS |= {"benchmark/tables": TABLES, "training/learners": LEARNERS}
 LOWER_FIRST = [
-    {"errors", "plugins", "phase"},
+    {"errors", "plugins", "phase", "provenance"},
     {"registry", "types", "io", "metrics", "devices"},
     {"denoisers", "weights", "physics"},
     {"problems", "tasks"},
@@ -31,11 +33,13 @@ LOWER_FIRST = [
     {"safety"},
     {"model", "baselines"},
     {"rooms"},
-    {"benchmark", "plots", "report"},
+    {"plots", "report"},
+    {"recon"},
+    {"benchmark"},
     {"training", "demo"},
     {"cli"},
 ]
-DEEPINV_MAY_BE_IMPORTED_IN = {"physics", "problems", "tasks", "baselines", "model", "demo", "benchmark"}
+DEEPINV_MAY_BE_IMPORTED_IN = {"physics", "problems", "tasks", "baselines", "model", "demo", "benchmark", "recon"}
 
 
 def level(part: str) -> int:

@@ -235,13 +235,20 @@ def test_images_without_any_signal_are_written(form: str, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("form", [form for form in WRITERS if WRITERS[form].folders])
 def test_a_folder_of_somebody_is_not_replaced(form: str, tmp_path: Path) -> None:
-    (tmp_path / "scan").mkdir()
-    (tmp_path / "scan" / "thesis.tex").write_text("years of work")
+    thesis = tmp_path / WRITERS[form].folder("scan") / "thesis.tex"
+    thesis.parent.mkdir()
+    thesis.write_text("years of work")
     with pytest.raises(BadInput, match=r"would be replaced, and holds thesis\.tex"):
         save(form, tmp_path, "scan", many())
-    assert (tmp_path / "scan" / "thesis.tex").exists()
+    assert thesis.exists()
     save(form, tmp_path, "scan", single())  # a file beside it harms nobody
     save("hdf5", tmp_path, "scan", many())
+
+
+def test_all_formats_go_side_by_side(tmp_path: Path) -> None:
+    made = [path for form in WRITERS for path in save(form, tmp_path, "scan", many())]
+    assert sorted(tmp_path.iterdir()) == sorted(made)
+    assert {path.name for path in made if path.is_dir()} == {"scan_png", "scan_dcm"}
 
 
 @pytest.mark.parametrize(("form", "library"), [("dicom", "pydicom"), ("matlab", "scipy.io")])
@@ -438,6 +445,24 @@ def test_dicom_keeps_patient_and_study(tmp_path: Path) -> None:
     assert not {"SliceLocation", "WindowCenter"} & {element.keyword for element in new}
     assert not any(element.tag.is_private for element in new)
     assert old.to_json() == before.to_json()
+
+
+def test_input_that_breaks_the_standard_does_no_harm(tmp_path: Path) -> None:
+    path = tmp_path / "old.dcm"
+    old_dicom(ImageType="ORIGINAL", StudyID="short").save_as(path, implicit_vr=False, little_endian=True)
+    content = path.read_bytes()
+    for right, wrong in (
+        (b"IS\x02\x004 ", b"IS\x02\x00?!"),
+        (b"20200102", b"tomorrow"),
+    ):
+        assert right in content
+        content = content.replace(right, wrong)
+    path.write_bytes(content)
+    volume = single(geometry=oblique(), header=pydicom.dcmread(path, force=True))
+    new = pydicom.dcmread(save("dicom", tmp_path, "scan", volume)[0])
+    assert new.ImageType == ["DERIVED", "SECONDARY", "OTHER"]
+    assert new.SeriesNumber == 1000
+    assert new.PatientID == "7"
 
 
 def test_images_of_a_file_of_many_frames_become_single_ones(tmp_path: Path) -> None:

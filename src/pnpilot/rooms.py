@@ -11,6 +11,8 @@ def rooms() -> dict[str, Registry[Any]]:
     """The registries, each before those that build on it."""
     from .baselines import BASELINES
     from .denoisers import DENOISERS
+    from .io.readers import READERS
+    from .io.writers import WRITERS
     from .policies import POLICIES
     from .problems import PROBLEMS
     from .solvers import SOLVERS
@@ -23,4 +25,6 @@ def rooms() -> dict[str, Registry[Any]]:
         "denoisers": DENOISERS,
         "policies": POLICIES,
         "baselines": BASELINES,
+        "readers": READERS,
+        "writers": WRITERS,
     }

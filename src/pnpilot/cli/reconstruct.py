@@ -21,7 +21,7 @@ def reconstruct(
     out: Annotated[Path, typer.Option(help="Folder for images and reports.")],
     form: Annotated[
         str | None,
-        typer.Option("--format", help="hdf5, nifti, bart, numpy, matlab, png, dicom; or several: png,nifti."),
+        typer.Option("--format", help="h5, nii, cfl, npy, mat, png or dcm, or several: npy,png. Else as the input."),
     ] = None,
     axes: Annotated[str | None, typer.Option(help="Names of the axes: slice,coil,y,x. Else found.")] = None,
     key: Annotated[str | None, typer.Option(help="The array that is meant, if a file has several.")] = None,
@@ -45,14 +45,14 @@ def reconstruct(
     """
     from ..errors import BadInput
     from ..io.files import writable_folder
-    from ..io.writers import WRITERS
+    from ..io.writers import writer_named
     from ..model import PnPilot
     from ..recon import Options, reconstruct_files
     from ..recon.axes import parsed
 
     formats = listed([form] if form else None)
     for name in formats:
-        WRITERS[name]
+        writer_named(name)
     named = parsed(axes) if axes else None
     left_out, forced = frozenset(listed(without)), frozenset(listed(always))
     options = Options(named, key, mask, maps, noise, simulate, without=left_out, always=forced)

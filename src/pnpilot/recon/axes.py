@@ -9,6 +9,7 @@ import numpy as np
 
 from ..errors import BadInput, require
 from ..io.raw import COIL, PART, SLICE, SPACE, Lazy, Stored
+from .fourier import to_image
 
 GATHERED = 0.5
 """Along an axis of k-space at least this share of the energy is in the middle eighth."""
@@ -18,8 +19,10 @@ BLOCK = 24
 """Side of the middle of k-space in which coils are told from slices."""
 CHANNELS = 8
 """At most so many of either are looked at."""
-FORETOLD = 0.2
+FORETOLD = 0.1
 """Coils leave at most this share of each other unexplained."""
+ALIKE = 0.9
+"""Phases that agree so well are those of slices or repeats: every coil has its own."""
 
 
 def named(stored: Stored, given: Sequence[str] | None, what: str = "the array") -> tuple[Stored, list[str]]:
@@ -67,10 +70,10 @@ def _found(data: Lazy, long: list[int], what: str) -> dict[int, str]:
         names[axis] = name
     others = [axis for axis in long if axis not in names]
     require(len(others) <= 2, f"{what} has shape {shape}: name its axes, as in --axes slice,coil,y,x")
-    unexplained = {axis: _unexplained(data, axis, plane, names) for axis in others}
-    coil = min(unexplained, key=lambda axis: unexplained[axis], default=None)
+    strangeness = {axis: _unlike_coils(_channels(data, axis, plane, names)) for axis in others}
+    coil = min(strangeness, key=lambda axis: strangeness[axis], default=None)
     for axis in others:
-        names[axis] = COIL if axis == coil and unexplained[axis] <= FORETOLD else SLICE
+        names[axis] = COIL if axis == coil and strangeness[axis] <= FORETOLD else SLICE
     require(
         len(set(names.values())) == len(names),
         f"{what} has shape {shape}, and no axis looks like coils: name them, as in --axes slice,time,y,x",
@@ -99,28 +102,43 @@ def _gathered(data: Lazy, axis: int, long: list[int]) -> float:
     return float(profile[length // 2 - half : length // 2 + half + 1].sum() / max(profile.sum(), 1e-300))
 
 
-def _unexplained(data: Lazy, axis: int, plane: list[int], names: dict[int, str]) -> float:
-    """How much of each channel along an axis the neighbourhoods of the others leave unexplained, at least.
-
-    Coils see one object through smooth windows, so that a sample of one is a mixture of samples near it in the others.
-    """
+def _channels(data: Lazy, axis: int, plane: list[int], names: dict[int, str]) -> np.ndarray:
+    """The middle of k-space of a few channels along an axis, (channels, rows, columns)."""
     wanted = {other: BLOCK for other in plane[-2:]} | {axis: CHANNELS}
     wanted |= {other: 2 for other, name in names.items() if name == PART}
     part = _complex(data, wanted)
-    block = np.moveaxis(part, (axis, *plane[-2:]), (0, 1, 2)).reshape(
-        part.shape[axis], -1, *[part.shape[other] for other in plane[-2:]]
-    )[:, 0]
-    windows = np.lib.stride_tricks.sliding_window_view(block, (3, 3), axis=(1, 2))
-    near = windows.reshape(len(block), -1, 9)
+    if PART in names.values():
+        place = next(other for other, name in names.items() if name == PART)
+        part = part.take([0], place) + 1j * part.take([1], place)
+    moved = np.moveaxis(part, (axis, *plane[-2:]), (0, -2, -1))
+    return moved.reshape(len(moved), -1, *moved.shape[-2:])[:, 0]
+
+
+def _unlike_coils(block: np.ndarray) -> float:
+    """How much the neighbourhoods of other channels leave unexplained of each, if all have phases of their own, or 1.
+
+    Coils see one object through smooth windows: a sample of one is a mixture of samples near it in the others.
+    """
+    images = to_image(block * np.outer(*(np.hanning(length + 2)[1:-1] for length in block.shape[1:])))
+    pairs = [(one, other) for one in range(len(images)) for other in range(one)]
+    alike = [_alike(images[one], images[other]) for one, other in pairs]
+    if np.median(alike) > ALIKE:
+        return 1.0
+    near = np.lib.stride_tricks.sliding_window_view(block, (3, 3), axis=(1, 2)).reshape(len(block), -1, 9)
     left = []
-    for channel in range(len(block)):
+    for channel, target in enumerate(near[:, :, 4]):
         others = np.concatenate([near[other] for other in range(len(block)) if other != channel], 1)
-        target = near[channel, :, 4]
         residual = target - others @ np.linalg.lstsq(others, target, rcond=1e-3)[0]
-        # As many unknowns as that explain noise, too.
+        # So many unknowns explain noise, too.
         freedom = max(1 - others.shape[1] / len(target), 0.1)
         left.append(np.square(np.abs(residual)).sum() / freedom / max(np.square(np.abs(target)).sum(), 1e-300))
     return float(np.median(left))
+
+
+def _alike(one: np.ndarray, other: np.ndarray) -> float:
+    """How far two images have the same phase: one where they have it everywhere."""
+    product = one.conj() * other
+    return float(product.real.sum() / max(np.abs(product).sum(), 1e-300))
 
 
 def _complex(data: Lazy, lengths: dict[int, int]) -> np.ndarray:

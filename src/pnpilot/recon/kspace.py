@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ..errors import require
+from ..errors import BadInput, PnPilotError, first_line, require
 from ..io.raw import AVERAGE, COIL, NOT_IMAGES, PART, SET, SLICE, SPACE, Lazy, Scratch, Stored
 from .sampling import ROUNDING
 
@@ -68,7 +68,13 @@ class Kspace:
         where = self.place(number)
         index = tuple(slice(None) if name in NOT_IMAGES else where.get(name, 0) for name in self.axes)
         left = [name for name in self.axes if name in NOT_IMAGES]
-        return arranged(np.asarray(self.data[index]), left, self.plane)
+        try:
+            part = np.asarray(self.data[index])
+        except PnPilotError:
+            raise
+        except Exception as error:  # a damaged part of a file makes libraries raise nearly anything
+            raise BadInput(f"it cannot be read: {first_line(error)}") from error
+        return arranged(part, left, self.plane)
 
 
 def arranged(part: np.ndarray, axes: list[str], plane: tuple[str, ...]) -> np.ndarray:

@@ -105,6 +105,9 @@ class Preparation:
         require(bool(np.isfinite(k).all()), "k-space holds NaN or infinite values")
         mask = self.masks(number, k)
         k = k * mask
+        kept = 100 * float(mask.mean())
+        words = "as given" if self.masks.given is not None else "samples that are zero count as not measured"
+        said["mask"] = True, f"{words}: {kept:.3g} % of k-space were measured"
         if not k.any():
             return Prepared(number, torch.from_numpy(k), torch.from_numpy(mask.astype(np.float32)), said=said)
         calibration = None if self.calibration is None else self.calibration[number][0]
@@ -122,6 +125,8 @@ class Preparation:
             source = ""
         else:
             maps, source = self._estimated(k, mask, None if calibration is None else mixed(mix, calibration), mix)
+        if source:
+            said["coil maps"] = True, source
         turn = self._phase(k, mask, maps, said)
         if turn is not None:
             maps = turn * (np.ones((1, *k.shape), np.complex64) if maps is None else maps)

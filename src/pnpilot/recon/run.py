@@ -16,7 +16,7 @@ from ..devices import device_name
 from ..errors import BadInput, PnPilotError, require
 from ..io.files import read_json, writable_folder
 from ..io.readers import open_raw
-from ..io.writers import WRITERS, Volume, save
+from ..io.writers import WRITERS, Volume, check_replaceable, save, writer_named
 from ..model import PnPilot
 from ..provenance import header
 from ..report import Content, ImageReport, panels, write_report
@@ -76,8 +76,7 @@ def reconstruct_file(
     What a run that was stopped had finished is not done again, and nothing is, if all is there, unless `again`.
     """
     file, out, options, watch = Path(file), Path(out), options or Options(), watch or Watch()
-    for form in formats:
-        WRITERS[form]
+    formats = [writer_named(form) for form in formats]
     writable_folder(out)
     name = name or stem(file)
     order = _order(file, formats, options)
@@ -201,7 +200,7 @@ class _Run:
             about=f"reconstructed from {self.file.name} by pnpilot {header()['versions']['pnpilot']}",
         )
         with self._timed("writing"):
-            return [path for form in formats for path in save(form, out, name, volume)]
+            return [path for form in formats for path in save(form, out, name, volume, self.journal.folder)]
 
     def report(self, model: PnPilot, order: dict[str, Any], written: Sequence[Path], name: str) -> Content:
         """What is told of the run."""
@@ -297,6 +296,7 @@ def _check_targets(out: Path, name: str, formats: Sequence[str], run: _Run, ours
     inputs = {path.resolve() for path in (run.file, *_given(run.options))}
     inputs |= {path.with_suffix(suffix) for path in inputs for suffix in (".hdr", ".cfl")}
     for form in formats:
+        check_replaceable(form, out, name, len(run.scan))
         target = out / f"{name}{WRITERS[form].suffix}"
         require(
             target.resolve() not in inputs, f"the result would replace its own input {target}: choose another --out"

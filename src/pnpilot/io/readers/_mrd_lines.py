@@ -41,6 +41,7 @@ def heads(data: Any) -> np.ndarray:
 
     require(isinstance(data, h5py.Dataset) and len(data.shape) == 1, "its acquisitions are not a list")
     _hdf5.check_storage(data, "the list of its acquisitions")
+    require(_apart(data.dtype), "its acquisitions are not laid out as ISMRMRD has them")
     lines = h5py.check_vlen_dtype(data.dtype["data"])
     require(lines is not None and np.dtype(lines) == np.float32, "its acquisitions do not hold complex64 numbers")
     found = np.empty(data.shape, HEAD)
@@ -52,6 +53,16 @@ def heads(data: Any) -> np.ndarray:
     except (KeyError, ValueError, TypeError, IndexError) as error:
         raise BadInput("its acquisitions are not laid out as ISMRMRD has them") from error
     return found
+
+
+def _apart(dtype: np.dtype) -> bool:
+    """Whether no two fields share bytes: h5py would take numbers for addresses, and crash."""
+    end = 0
+    for field, start, *_ in sorted(dict(dtype.fields or {}).values(), key=lambda field: field[1]):
+        if start < end or not _apart(field):
+            return False
+        end = start + field.itemsize
+    return end <= dtype.itemsize
 
 
 def _blocks(data: Any) -> Iterator[tuple[int, np.ndarray]]:

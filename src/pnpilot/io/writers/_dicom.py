@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 from typing import Any
 
@@ -79,9 +80,10 @@ def described(volume: Volume, matrix: np.ndarray | None, fingerprint: str) -> An
     dataset.SOPClassUID = default if many else old.get("SOPClassUID", default)
     dataset.SeriesInstanceUID = generate_uid(entropy_srcs=[fingerprint, "series"])
     dataset.setdefault("StudyInstanceUID", generate_uid(entropy_srcs=[fingerprint, "study"]))
-    dataset.SeriesNumber = int(old.get("SeriesNumber") or 0) + 1000  # apart from those that the scanner counts
+    dataset.SeriesNumber = _series_number(old) + 1000  # apart from those that the scanner counts
     dataset.SeriesDescription = f"{old.get('SeriesDescription') or ''} PnPilot".strip()[-64:]
-    dataset.ImageType = ["DERIVED", "SECONDARY", *(list(old.get("ImageType") or [])[2:] or ["OTHER"])]
+    kind = old.get("ImageType") or ""
+    dataset.ImageType = ["DERIVED", "SECONDARY", *((() if isinstance(kind, str) else kind[2:]) or ["OTHER"])]
     dataset.DerivationDescription = volume.about[:1024]
     for keyword in EMPTY:
         dataset.setdefault(keyword, "")
@@ -105,6 +107,13 @@ def described(volume: Volume, matrix: np.ndarray | None, fingerprint: str) -> An
     return dataset
 
 
+def _series_number(old: Any) -> int:
+    try:
+        return int(old.get("SeriesNumber") or 0)
+    except (TypeError, ValueError):  # files break the standard
+        return 0
+
+
 def _kept(old: Any) -> Any:
     """A copy of what still holds of an input. Private elements go: only their maker knows what they speak of."""
     import pydicom
@@ -113,7 +122,8 @@ def _kept(old: Any) -> Any:
     new = pydicom.Dataset()
     for tag in old.keys():  # noqa: SIM118 - the elements themselves are not looked at before they are wanted
         if tag.group in KEPT and tag.element < MULTIFRAME and keyword_for_tag(tag) not in GONE:
-            new.add(copy.deepcopy(old[tag]))
+            with contextlib.suppress(Exception):  # what cannot be understood is not carried on
+                new.add(copy.deepcopy(old[tag]))
     for keyword in LOSSY:
         if keyword in old:
             new.add(copy.deepcopy(old[keyword]))

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..geometry import Geometry
 from ..raw import SLICE, SPACE
-from .base import Volume
+from .base import Volume, Writer
 
 
 def slice_axis(volume: Volume) -> str | None:
@@ -52,11 +52,11 @@ def affine(volume: Volume) -> np.ndarray | None:
     return geometry.affine((row, column, beyond), (*volume.shape[-2:], count))
 
 
-def picture_paths(folder: Path, name: str, suffix: str, count: int) -> tuple[Path, list[Path]]:
+def picture_paths(writer: Writer, folder: Path, name: str, count: int) -> tuple[Path, list[Path]]:
     """What comes to be, and the paths of its images: one file, or a folder of numbered files."""
     if count == 1:
-        path = folder / f"{name}{suffix}"
+        path = folder / f"{name}{writer.suffix}"
         return path, [path]
-    made, digits = folder / name, max(4, len(str(count - 1)))
+    made, digits = folder / writer.folder(name), max(4, len(str(count - 1)))
     made.mkdir()
-    return made, [made / f"{number:0{digits}}{suffix}" for number in range(count)]
+    return made, [made / f"{number:0{digits}}{writer.suffix}" for number in range(count)]

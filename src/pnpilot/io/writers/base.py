@@ -58,6 +58,11 @@ class Writer(ABC):
     folders: bool = False
     """Whether several images become a folder of numbered files."""
 
+    @classmethod
+    def folder(cls, name: str) -> str:
+        """What that folder is called; several formats may be written side by side."""
+        return f"{name}_{cls.suffix.lstrip('.')}"
+
     @abstractmethod
     def write(self, folder: Path, name: str, volume: Volume) -> list[Path]:
         """Write files (or one folder of files), whose names begin with `name`, and name them.
@@ -69,11 +74,27 @@ class Writer(ABC):
 WRITERS: Registry[Writer] = Registry("writer", __package__)
 
 
-def save(form: str, folder: Path, name: str, volume: Volume) -> list[Path]:
-    """Write the volume in the format of that name; files that are there already are replaced."""
+def writer_named(text: str) -> str:
+    """The name of a writer, by that or by how its files end: "npy" is "numpy"."""
+    for name in WRITERS:
+        endings = WRITERS[name].suffix.split(".")
+        if text == name or text.removeprefix(".") in endings[1:2]:
+            return name
+    WRITERS[text]
+    raise AssertionError
+
+
+def save(form: str, folder: Path, name: str, volume: Volume, workplace: Path | None = None) -> list[Path]:
+    """Write the volume in the format of that name; files that are there already are replaced.
+
+    `workplace` is a folder on the same disk for what is not finished; by default the folder itself.
+    """
     writer = WRITERS[form]()
     check_replaceable(form, folder, name, len(volume))
-    with writing(f"to the folder {folder}"), tempfile.TemporaryDirectory(prefix=".pnpilot-", dir=folder) as temporary:
+    with (
+        writing(f"to the folder {folder}"),
+        tempfile.TemporaryDirectory(prefix=".pnpilot-", dir=workplace or folder) as temporary,
+    ):
         new, old = Path(temporary, "new"), Path(temporary, "old")
         new.mkdir()
         old.mkdir()
@@ -86,7 +107,8 @@ def save(form: str, folder: Path, name: str, volume: Volume) -> list[Path]:
 
 def check_replaceable(form: str, folder: Path, name: str, images: int) -> None:
     """Refuse to replace a folder that holds anything but numbered files of this format: it may be a user's own."""
-    target, writer = folder / name, WRITERS[form]
+    writer = WRITERS[form]
+    target = folder / writer.folder(name)
     if writer.folders and images > 1 and target.is_dir():
         with writing(target):
             strange = [path.name for path in target.iterdir() if not _numbered(path, writer.suffix)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,13 @@ class Dicom(Writer):
 
     def write(self, folder: Path, name: str, volume: Volume) -> list[Path]:
         """One file, or a folder of them."""
+        with warnings.catch_warnings():
+            warnings.simplefilter(
+                "ignore"
+            )  # about values of the input that break the standard, and are left as they are
+            return self._write(folder, name, volume)
+
+    def _write(self, folder: Path, name: str, volume: Volume) -> list[Path]:
         from pydicom.uid import generate_uid
 
         largest, fingerprint = _looked_over(volume)
@@ -33,7 +41,7 @@ class Dicom(Writer):
         matrix = affine(volume)
         dataset = described(volume, matrix, fingerprint)
         dataset.RescaleSlope, dataset.RescaleIntercept, dataset.RescaleType = slope, decimal(0.0), "US"
-        made, paths = picture_paths(folder, name, self.suffix, len(volume))
+        made, paths = picture_paths(self, folder, name, len(volume))
         for number, (path, image) in enumerate(zip(paths, volume, strict=True)):
             dataset.SOPInstanceUID = generate_uid(entropy_srcs=[fingerprint, str(number)])
             dataset.InstanceNumber = number + 1

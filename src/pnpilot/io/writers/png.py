@@ -26,7 +26,7 @@ class Png(Writer):
     def write(self, folder: Path, name: str, volume: Volume) -> list[Path]:
         """One picture, or a folder of them."""
         white = brightest(volume, CLIPPED)
-        made, paths = picture_paths(folder, name, self.suffix, len(volume))
+        made, paths = picture_paths(self, folder, name, len(volume))
         for path, image in zip(paths, volume, strict=True):
             grey = np.abs(image) * (255 / white if white > 0 else 0.0)
             Image.fromarray(np.minimum(grey, 255).round().astype(np.uint8)).save(path)
