@@ -4,7 +4,8 @@
 
 Every file of the folder is damaged again and again: bytes flipped, cut, inserted or repeated, numbers set to extremes.
 Each of the results is opened, and its first and last image are read, by a process that may use 4 GB of addresses and
-20 s. All should be refused in one line or read; the table counts what happened. The rest is listed below it.
+20 s. Of these, a trial may take 8 s: files of libraries that may crash or hang are first read in another process. All
+should be refused in one line or read; the table counts what happened. The rest is listed below it.
 """
 
 from __future__ import annotations
@@ -29,12 +30,13 @@ import numpy as np
 from pnpilot.benchmark.report import table
 from pnpilot.errors import BadInput
 from pnpilot.io.raw import NOT_IMAGES, Scratch, Stored
-from pnpilot.io.readers import READERS, open_raw
+from pnpilot.io.readers import READERS, _trial, open_raw
 from pnpilot.io.readers.base import HEAD
 
-ADDRESSES, SECONDS = 4 * 2**30, 20
-REFUSED, READ, CRASH, HANG, MEMORY, OTHER = OUTCOMES = (
+ADDRESSES, SECONDS, TRIED = 4 * 2**30, 20, 8
+REFUSED, DIED, READ, CRASH, HANG, MEMORY, OTHER = OUTCOMES = (
     "refused in one line",
+    "refused as its trial died",
     "read anyway",
     "crashes",
     "hangs",
@@ -107,7 +109,8 @@ def outcome(path: Path) -> tuple[str, str]:
         except BadInput as error:
             memory = isinstance(error.__cause__, MemoryError)
             whole = str(error).startswith(str(path)) and len(str(error).splitlines()) == 1
-            return MEMORY if memory else REFUSED if whole else OTHER, str(error)
+            died = "so that the library that reads it" in str(error)
+            return MEMORY if memory else OTHER if not whole else DIED if died else REFUSED, str(error)
         except MemoryError as error:
             return MEMORY, repr(error)
         except Exception as error:
@@ -116,6 +119,7 @@ def outcome(path: Path) -> tuple[str, str]:
 
 def work(connection: Connection) -> None:
     """Answer for one file after the other."""
+    _trial.SECONDS = TRIED
     list(READERS)  # whose imports may take what they want
     resource.setrlimit(resource.RLIMIT_AS, (ADDRESSES, ADDRESSES))
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # libraries in C complain there

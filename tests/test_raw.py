@@ -157,6 +157,11 @@ def test_axes_without_a_name_each_are_refused() -> None:
         Stored(np.zeros((3, 4, 5)), ("y", "x"))
 
 
+def test_axes_of_one_name_are_refused() -> None:
+    with pytest.raises(BadInput, match="two axes of an array have one name: y, x, y"):
+        Stored(np.zeros((3, 4, 5)), ("y", "x", "y"))
+
+
 def test_a_file_is_let_go_of_whatever_happens() -> None:
     closed = []
     with pytest.raises(RuntimeError), Raw(None, "numpy", closes=lambda: closed.append(True)):
@@ -211,13 +216,13 @@ class Failing(Reader):
 def test_whatever_a_reader_raises_is_a_line(
     error: BaseException, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pnpilot.io.readers.base._reader", lambda _: Failing())
+    monkeypatch.setattr("pnpilot.io.readers.base.reader_of", lambda _: Failing())
     Failing.error = error
     assert refusal(made(tmp_path), tmp_path) == told
 
 
 def test_ctrl_c_is_no_refusal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pnpilot.io.readers.base._reader", lambda _: Failing())
+    monkeypatch.setattr("pnpilot.io.readers.base.reader_of", lambda _: Failing())
     Failing.error = KeyboardInterrupt()
     with pytest.raises(KeyboardInterrupt):
         open_raw(made(tmp_path), Scratch(tmp_path))

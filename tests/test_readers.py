@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -191,6 +192,62 @@ def test_where_pixels_lie(scratch: Scratch) -> None:
     assert np.allclose(one.affine(("x", "y", "slice"), (8, 10, 1)), expected)
     expected = [[-2, 0, 0, 20], [0, -1.5, 0, -10], [0, 0, 4, 30], [0, 0, 0, 1]]
     assert np.allclose(many.affine(("x", "y", "slice"), (8, 10, 3)), expected)
+
+
+@pytest.mark.parametrize("kind", [nibabel.Nifti1Image, nibabel.Nifti2Image])
+@pytest.mark.parametrize(("unit", "millimetres"), [("mm", 1), ("unknown", 1), ("meter", 1000), ("micron", 0.001)])
+@pytest.mark.parametrize("coded", [True, False])
+def test_lengths_are_millimetres(kind: type, unit: str, millimetres: float, coded: bool, tmp_path: Path) -> None:
+    affine = np.array([[0, 3, 0, 7], [-2, 0, 0, 8], [0, 0, 5, 9], [0, 0, 0, 1]], float)
+    image = kind(np.zeros((6, 5, 4), np.uint8), affine if coded else None)
+    image.header.set_zooms((2, 3, 5))
+    image.header.set_xyzt_units(unit, "msec")
+    nibabel.save(image, tmp_path / "scan.nii")
+    expected = image.header.get_best_affine()
+    expected[:3] *= millimetres
+    raw = open_raw(tmp_path / "scan.nii", Scratch(tmp_path))
+    assert raw.geometry is not None
+    assert np.allclose(raw.geometry.affine(("x", "y", "slice"), (6, 5, 4)), expected)
+    # The header says the same, so that what is written with it does.
+    assert raw.header.get_xyzt_units() == ("unknown" if unit == "unknown" else "mm", "msec")
+    assert np.allclose(raw.header.get_best_affine(), expected)
+    assert np.allclose(raw.header.get_zooms(), np.array([2, 3, 5]) * millimetres)
+    assert raw.header["sform_code"] == image.header["sform_code"]
+
+
+def test_units_that_mean_nothing_are_taken_for_millimetres(tmp_path: Path) -> None:
+    content = bytearray((FILES / "volume.nii").read_bytes())
+    content[123] = 7
+    (tmp_path / "scan.nii").write_bytes(content)
+    geometry = open_raw(tmp_path / "scan.nii", Scratch(tmp_path)).geometry
+    assert geometry is not None and geometry.spacing("y") == pytest.approx(1.5, rel=0.5)
+
+
+@pytest.mark.parametrize(
+    ("name", "library"),
+    [
+        ("one.dcm", "pydicom"),
+        ("volume.nii", "nibabel"),
+        ("matlab_5.mat", "scipy.io"),
+        ("matlab_73.mat", "h5py"),
+        ("mrd_slices.h5", "ismrmrd.xsd"),
+        ("mrd_slices.h5", "h5py"),
+        ("fastmri_multi.h5", "ismrmrd.xsd"),
+    ],
+)
+def test_a_missing_library_is_named(name: str, library: str, scratch: Scratch, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pnpilot.io.readers._trial.tried", lambda *_: None)  # there the library is not missing
+    monkeypatch.setitem(sys.modules, library, None)
+    with pytest.raises(BadInput) as caught:
+        open_raw(FILES / name, scratch)
+    assert str(caught.value) == f"{FILES / name}: {library} is needed: pip install 'pnpilot[mri]'"
+
+
+def test_names_of_axes_that_cannot_be_are_told(tmp_path: Path) -> None:
+    for axes, told in ((["y", "x"], "2 names for the axes"), (["coil", "slice", "y", "y"], "names one twice")):
+        np.savez(tmp_path / "scan.npz", kspace=KSPACE, axes=axes)
+        with pytest.raises(BadInput, match=told):
+            open_raw(tmp_path / "scan.npz", Scratch(tmp_path))
 
 
 def test_slices_in_unequal_steps_have_no_place(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from pnpilot.errors import BadInput
 from pnpilot.io.raw import Raw, Scratch
-from pnpilot.io.readers import READERS, open_raw
+from pnpilot.io.readers import READERS, _trial, open_raw
 from tests.files.make_hdf5 import acquired, header, images, kspace, write_mrd
 
 FILES = Path(__file__).parent / "files"
@@ -26,6 +26,12 @@ KNOWN = {
 }
 FLAT = header({"x": 8, "y": 6, "z": 1}, {"x": 8, "y": 6, "z": 1})
 WHOLE = kspace(images(2, 6, 8))
+
+
+@pytest.fixture(autouse=True)
+def untried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each trial takes a fraction of a second; `test_readers_trial.py` is about them."""
+    monkeypatch.setattr(_trial, "tried", lambda *_: None)
 
 
 @pytest.fixture

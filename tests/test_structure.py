@@ -33,9 +33,7 @@ LOWER_FIRST = [
     {"safety"},
     {"model", "baselines"},
     {"rooms"},
-    {"plots", "report"},
-    {"recon"},
-    {"benchmark"},
+    {"benchmark", "plots", "report", "recon"},
     {"training", "demo"},
     {"cli"},
 ]

@@ -10,16 +10,16 @@ from deepinv.physics import MRI, MultiCoilMRI, Physics
 from torch import Tensor
 from torch.nn import functional as F
 
-from ..errors import BadInput, UnknownName, require
+from ..errors import UnknownName, require
 from ..metrics import psnr, ssim
 from ..problems._kspace import centred_ifft2
+from ..recon import coils
+from ..recon.sampling import calibration_block
 from ..tasks._masks import build_mask
 
 SETTINGS = tuple(f"{kind} x{factor}" for kind in ("calibrated", "radial", "random") for factor in (2, 4, 6))
 MAPS_FROM = 24
 """Side of the block in the middle of k-space that maps are estimated from."""
-CROP = 0.8
-"""sigpy's threshold for maps: its default leaves holes in heads."""
 HEAD, BLUR = 0.05, 2.0
 """The head: where the truth, smoothed by so many pixels, exceeds this share of its largest value; holes are filled."""
 EMPTY = 0.1
@@ -101,15 +101,15 @@ def centred_fft2(image: Tensor) -> Tensor:
     return torch.fft.fftshift(torch.fft.fft2(shifted, norm="ortho"), dim=(-2, -1))
 
 
-def estimated_maps(kspace: Tensor) -> Tensor:
+def estimated_maps(kspace: Tensor, side: int = MAPS_FROM) -> Tensor:
     """ESPIRiT maps by sigpy, from the middle of k-space."""
-    try:
-        from sigpy.mri.app import EspiritCalib
-    except ImportError as error:
-        raise BadInput("sigpy estimates coil maps: pip install 'pnpilot[mri]', or give a file by --maps") from error
-    width = min(MAPS_FROM, *kspace.shape[-2:])
-    maps = EspiritCalib(kspace.numpy(), calib_width=width, crop=CROP, show_pbar=False).run()
-    return torch.from_numpy(maps).to(torch.complex64)
+    width = min(side, *kspace.shape[-2:])
+    return torch.from_numpy(coils.estimated_maps(kspace.numpy(), (width, width)))
+
+
+def maps_from_samples(kspace: Tensor, mask: Tensor) -> Tensor:
+    """The same from the largest block in the middle that a mask (H, W) measures whole."""
+    return torch.from_numpy(coils.estimated_maps(kspace.numpy(), calibration_block(mask.numpy() != 0)))
 
 
 def head_of(magnitude: Tensor) -> Tensor:

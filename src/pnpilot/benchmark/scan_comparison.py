@@ -1,31 +1,41 @@
-"""Methods on one scan: ours, told only maps and mask, against other programs at their best, with the same maps."""
+"""Methods on one scan: ours, told only maps and mask, against other programs at their best, with the same maps.
+
+Maps are those of the whole scan, or, as for a scan that was never sampled whole, those that each mask's samples show.
+Then ours is handed a file and told nothing.
+"""
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
-from deepinv.physics import Physics
+from deepinv.physics import MRI, MultiCoilMRI, Physics
 from torch import Tensor
 
 from ..baselines import BASELINES, Baseline, build_baseline
 from ..baselines._sense import Sense
 from ..devices import device_name
-from ..errors import UnknownName
+from ..errors import UnknownName, require
+from ..io.cfl import read_cfl, write_cfl
 from ..metrics import psnr
 from ..model import PnPilot
 from ..problems import open_problem
+from ..recon import reconstruct_file
 from ..safety import SAFE
+from ..types import to_two_channels
 from .examples import Example
 from .results import Results
-from .scan import Scan
+from .scan import Scan, maps_from_samples
 from .timing import timed
 
 START = "start"
-OURS = SAFE
+OURS, BY_FILE = SAFE, "reconstruct"
 COARSE, FINE = 5, 2
 """Weights on the first, logarithmic grid; how often it is refined around the best."""
 SHOWN = " x4"
@@ -46,6 +56,8 @@ class ScanComparison:
     seed: int = 0
     seeds: int = 1
     """How many masks of each setting are drawn, from this seed on."""
+    from_samples: bool = False
+    """Whether maps are those that each mask's samples show, and ours is handed a file."""
     images: dict[str, dict[str, Tensor]] = field(default_factory=dict)
     """What was reconstructed from the first mask (1, 1, H, W), by setting and method."""
 
@@ -56,9 +68,10 @@ class ScanComparison:
 
     def check(self) -> None:
         """Refuse what cannot run before the first measurement."""
+        known = known_methods(self.from_samples)
         for name in self.methods:
-            if name not in known_methods():
-                raise UnknownName(f"unknown method {name!r}; known: {', '.join(known_methods())}")
+            if name not in known:
+                raise UnknownName(f"unknown method {name!r}; known: {', '.join(known)}")
             if name in BASELINES:
                 build_baseline(name)
         for label in self.settings:
@@ -70,7 +83,7 @@ class ScanComparison:
             for method in self.methods:
                 found = []
                 for seed in range(self.seed, self.seed + self.seeds):
-                    y, physics, kept = self.scan.measure(label, seed)
+                    y, physics, kept = self._measured(label, seed)
                     image, scores = self._reconstruct(method, y, physics, partial(tick, f"{label} {method}"))
                     self.images.setdefault(label, {}).setdefault(method, self.scan.shown(image))
                     found.append({"image": self.name, "seed": seed, "kept": kept, **scores})
@@ -89,6 +102,15 @@ class ScanComparison:
             found.append(Example(f"{self.name}\n{label}", self.scan.truth[0], images, captions, crop))
         return found
 
+    def _measured(self, label: str, seed: int) -> tuple[Tensor, Physics, float]:
+        y, physics, kept = self.scan.measure(label, seed)
+        if not self.from_samples:
+            return y, physics, kept
+        require(not isinstance(physics, MRI), "a single coil has no maps to find in its samples")
+        mask = physics.mask[0, 0]
+        maps = maps_from_samples(torch.complex(y[0, 0], y[0, 1]), mask)
+        return y, MultiCoilMRI(mask=mask, coil_maps=maps[None], img_size=(2, *mask.shape)), kept
+
     def _reconstruct(
         self, method: str, y: Tensor, physics: Physics, tick: Callable[[], Any]
     ) -> tuple[Tensor, dict[str, Any]]:
@@ -97,6 +119,8 @@ class ScanComparison:
             return self._at_best(method, y, physics, tick)
         if method in BASELINES:
             return self._by(build_baseline(method), y, physics, tick)
+        if method == BY_FILE:
+            return self._by_file(y, tick)
         y, physics = y.to(self.device), physics.clone().to(self.device)
         if method == START:
             found, seconds = timed(lambda: _start(y, physics), self.device)
@@ -107,6 +131,21 @@ class ScanComparison:
             found, own = result.image, {"iterations": result.trace[0]["iterations"], "warnings": result.warnings}
         tick()
         return found, {**self.scan.scored(found), **own, "seconds": seconds, "device": device_name(self.device)}
+
+    def _by_file(self, y: Tensor, tick: Callable[[], Any]) -> tuple[Tensor, dict[str, Any]]:
+        """What `pnpilot reconstruct` makes of BART files that hold the samples and nothing else."""
+        model = PnPilot(device=self.device)
+        with tempfile.TemporaryDirectory(prefix="pnpilot-") as folder:
+            file, out = Path(folder, "scan"), Path(folder, "out")
+            write_cfl(file, np.moveaxis(torch.complex(y[0, 0], y[0, 1]).numpy(), 0, -1)[None])
+            outcome, seconds = timed(lambda: reconstruct_file(f"{file}.cfl", out, model=model), self.device)
+            found = torch.from_numpy(read_cfl(out / "scan").reshape(y.shape[-2:], order="F").copy())
+        assert outcome.report is not None
+        (told,) = outcome.report["images"]
+        own = {name: told[name] for name in ("iterations", "warnings", "calibration")}
+        tick()
+        image = to_two_channels(found[None, None])
+        return image, {**self.scan.scored(image), **own, "seconds": seconds, "device": device_name(self.device)}
 
     def _by(
         self, baseline: Baseline, y: Tensor, physics: Physics, tick: Callable[[], Any]
@@ -130,9 +169,10 @@ class ScanComparison:
         return max(known.values(), key=lambda found: found[1]["psnr"])
 
 
-def known_methods() -> list[str]:
+def known_methods(from_samples: bool = False) -> list[str]:
     """The start, other people's methods for multi-coil MRI, and ours."""
-    return [START, *(name for name in BASELINES if "multi-coil" in BASELINES[name].serves), OURS]
+    others = [name for name in BASELINES if "multi-coil" in BASELINES[name].serves]
+    return [START, *others, BY_FILE if from_samples else OURS]
 
 
 def search(ends: tuple[float, float], score: Callable[[float], float]) -> Iterator[float]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ._shared import Device, chosen_device, listed, stoppable
+from ._shared import chosen_device, listed, stoppable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,31 +17,31 @@ if TYPE_CHECKING:
 
 
 def reconstruct(
-    files: Annotated[list[Path], typer.Argument(help="Scans: fastMRI, ISMRMRD, BART, .mat, .npy, .npz.")],
-    out: Annotated[Path, typer.Option(help="Folder for images and reports.")],
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="fastMRI, ISMRMRD, BART, .mat, .npy, .npz.")],
+    out: Annotated[Path, typer.Option(metavar="DIR", show_default=False, help="Folder for results; else ./reconstructed.")] = Path("reconstructed"),
     form: Annotated[
-        str | None,
-        typer.Option("--format", help="h5, nii, cfl, npy, mat, png or dcm, or several: npy,png. Else as the input."),
+        str | None, typer.Option("--format", metavar="NAMES", help="h5, nii, cfl, npy, mat, png, dcm; else as read.")
     ] = None,
-    axes: Annotated[str | None, typer.Option(help="Names of the axes: slice,coil,y,x. Else found.")] = None,
-    key: Annotated[str | None, typer.Option(help="The array that is meant, if a file has several.")] = None,
-    maps: Annotated[Path | None, typer.Option(help="Coil maps. Else estimated.")] = None,
-    mask: Annotated[Path | None, typer.Option(help="What was measured. Else what is not zero.")] = None,
-    noise: Annotated[Path | None, typer.Option(help="A noise scan: (coil, sample).")] = None,
+    axes: Annotated[str | None, typer.Option(metavar="NAMES", help="As in slice,coil,y,x; else found.")] = None,
+    key: Annotated[str | None, typer.Option(metavar="NAME", help="Which array of a file; else found.")] = None,
+    maps: Annotated[Path | None, typer.Option(metavar="FILE", help="Coil maps; else estimated.")] = None,
+    mask: Annotated[Path | None, typer.Option(metavar="FILE", help="Mask; else what is not zero.")] = None,
+    noise: Annotated[Path | None, typer.Option(metavar="FILE", help="Noise scan (coil, sample).")] = None,
     simulate: Annotated[
-        str | None, typer.Option(help="Measure finished images (NIfTI, DICOM, PNG, TIFF) anew: 'radial x4'.")
+        str | None, typer.Option(metavar="HOW", help="Measure finished images anew: 'radial x4'.")
     ] = None,
     without: Annotated[
-        list[str] | None, typer.Option(help="Leave out oversampling, whitening, compression, phase or crop.")
+        list[str] | None, typer.Option(metavar="STEP", help="Leave out a step that is named below.")
     ] = None,
-    always: Annotated[list[str] | None, typer.Option(help="Do such a step in any case.")] = None,
-    batch: Annotated[int | None, typer.Option(help="Images in work at a time. Else what fits.", min=1)] = None,
+    always: Annotated[list[str] | None, typer.Option(metavar="STEP", help="Do such a step in any case.")] = None,
+    batch: Annotated[int | None, typer.Option(metavar="N", help="Images in work at a time.", min=1)] = None,
     again: Annotated[bool, typer.Option("--again", help="Also what is there already.")] = False,
-    device: Device = "auto",
+    device: Annotated[str, typer.Option(metavar="NAME", help="cuda, cpu, or auto.")] = "auto",
 ) -> None:
-    """Reconstruct images from scans. Nothing needs to be set.
+    """Reconstruct images from scans: nothing needs to be set.
 
-    Beside the images of NAME stand NAME.html, a report to look at, and NAME.json. Stopped runs go on where they were.
+    NAME.html, beside the images, shows what was done; NAME.json tells it. Stopped runs go on where they were. Steps:
+    oversampling, whitening, compression, phase (partial Fourier), crop. NIfTI, DICOM, PNG and TIFF go with --simulate.
     """
     from ..errors import BadInput
     from ..io.files import writable_folder

@@ -16,6 +16,12 @@ def bench_scan(
     maps: Annotated[
         Path | None, typer.Option(help="Coil maps, in the same format. Default: ESPIRiT maps of the whole scan.")
     ] = None,
+    from_samples: Annotated[
+        bool,
+        typer.Option(
+            "--from-samples", help="Maps for all from each mask's samples, and ours by `pnpilot reconstruct`."
+        ),
+    ] = False,
     coil: Annotated[
         str | None, typer.Option(help="A single coil by its number, or 'combined': the image of all coils as one.")
     ] = None,
@@ -30,8 +36,8 @@ def bench_scan(
 ) -> None:
     """A real scan, undersampled afterwards: ours against BART and sigpy, with the same coil maps.
 
-    Ours is told nothing but maps and mask; the others have the weight that is best with the truth at hand. The truth is
-    what the maps combine the whole data to; PSNR and SSIM are of its magnitude inside the head.
+    Ours is told maps and mask alone, or nothing at all; the others have the weight that is best with the truth at hand.
+    The truth is what the maps combine the whole data to; PSNR and SSIM are of its magnitude inside the head.
     """
     from ..baselines import BASELINES
     from ..benchmark.report import markdown
@@ -46,7 +52,7 @@ def bench_scan(
     given = None if maps is None else read_coils(maps)
     writable_folder(out)
     files = out / "scan.md", writable_json(out / "scan.json"), writable_picture(out / "scan.png")
-    chosen, methods = listed(method), known_methods()
+    chosen, methods = listed(method), known_methods(from_samples)
     left_out = {name: why for name in methods if name in BASELINES and (why := BASELINES[name].obstacle())}
     for name, why in ({} if chosen else left_out).items():
         typer.echo(f"left out: {name} {why}", err=True)
@@ -54,7 +60,7 @@ def bench_scan(
     scan = scan if coil is None else scan.one_coil(coil)
     name = file.stem if coil is None else f"{file.stem} coil {coil}" if coil.isdecimal() else f"{file.stem} {coil}"
     runnable = [own for own in methods if own not in left_out]
-    plan = ScanComparison(scan, name, listed(setting) or SETTINGS, chosen or runnable, where, seed, seeds)
+    plan = ScanComparison(scan, name, listed(setting) or SETTINGS, chosen or runnable, where, seed, seeds, from_samples)
     plan.check()
     results = Results(files[1], seed, seeds)
     with stoppable(), table_progress(results, len(plan)) as tick:

@@ -6,13 +6,15 @@ import contextlib
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 from PIL import Image
-from torch import Tensor
 
 from ..errors import BadInput, first_line, require
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 SUFFIXES = {".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff"}
 FORMATS = ("PNG", "JPEG", "BMP", "TIFF")
@@ -84,5 +86,7 @@ def grey_page(file: Image.Image) -> np.ndarray:
 
 def read_image(path: Path, size: tuple[int, int] | None = None, channels: int = 1) -> Tensor:
     """An image as (1, H, W) in [0, 1], or in colour as (3, H, W)."""
+    import torch  # takes seconds; readers of files need only what is above
+
     pixels = torch.from_numpy(_pixels(path, size, "RGB" if channels == 3 else "L").copy())
     return pixels.reshape(*pixels.shape[:2], -1).permute(2, 0, 1).contiguous().float() / 255

@@ -53,6 +53,8 @@ class Stored:
     def __post_init__(self) -> None:
         if self.axes is not None and len(self.axes) != len(self.data.shape):
             raise ValueError(f"{len(self.axes)} names for the axes of an array {self.data.shape}")
+        if self.axes is not None and len(set(self.axes)) < len(self.axes):
+            raise BadInput(f"two axes of an array have one name: {', '.join(self.axes)}")
 
 
 @dataclass

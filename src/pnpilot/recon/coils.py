@@ -21,6 +21,9 @@ EXPLAINED = 0.9
 CROP = 0.8
 """sigpy's threshold for maps: its default leaves holes in heads."""
 
+DAMPED = 0.02
+"""Weight of JSENSE's ridge. Without one, its conjugate gradients go on after they are there, and blow rounding up."""
+
 
 def compression(kspace: np.ndarray, count: int = MOST_COILS) -> tuple[np.ndarray, float]:
     """A matrix (count, coils) to the strongest combinations of coils (coils, H, W), and their share of the energy."""
@@ -45,7 +48,9 @@ def estimated_maps(kspace: np.ndarray, block: tuple[int, int]) -> np.ndarray:
 
 def joint_maps(kspace: np.ndarray, mask: np.ndarray) -> np.ndarray:
     """Coil maps from k-space without such a block: those that explain it best together with an image (JSENSE)."""
-    found = _sigpy().JsenseRecon(kspace, weights=mask.astype(np.float32), mps_ker_width=8, show_pbar=False).run()
+    joint = _sigpy().JsenseRecon
+    weights = mask.astype(np.float32)
+    found = joint(kspace, weights=weights, mps_ker_width=8, lamda=DAMPED, show_pbar=False).run()
     size = np.sqrt(np.square(np.abs(found)).sum(0))
     return (found / np.maximum(size, 1e-12)).astype(np.complex64)
 

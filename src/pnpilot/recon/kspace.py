@@ -1,17 +1,15 @@
-"""K-space of one image after the other: averages averaged, a third axis transformed, whatever the file's order."""
+"""K-space of one image after the other, whatever the file's order; averages are averaged."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from ..errors import BadInput, PnPilotError, first_line, require
-from ..io.raw import AVERAGE, COIL, NOT_IMAGES, PART, SET, SLICE, SPACE, Lazy, Scratch, Stored
-from .sampling import ROUNDING
+from ..io.raw import AVERAGE, COIL, NOT_IMAGES, PART, SET, SLICE, SPACE, Lazy, Stored
 
 LARGEST = 2**33
 """Bytes of one image with all its coils; more are not what this is for."""
@@ -63,6 +61,20 @@ class Kspace:
             dict(zip(self.counting, map(int, np.unravel_index(number, self.shape)), strict=True)) if self.shape else {}
         )
 
+    def beside(self, other: Kspace, number: int) -> int:
+        """Which of its images goes with one of another array, where it may lack axes that count images there."""
+        place = other.place(number)
+        if all(name in place for name in self.counting):
+            places = [place[name] for name in self.counting]
+            return int(np.ravel_multi_index(places, self.shape)) if places else 0
+        return number
+
+    def goes_with(self, other: Kspace) -> bool:
+        """Whether it has an image for every image of another array."""
+        if all(name in other.counting for name in self.counting):
+            return all(self.lengths[name] == other.lengths[name] for name in self.counting)
+        return len(self) == len(other)
+
     def __getitem__(self, number: int) -> np.ndarray:
         """Complex (sets, coils, rows, columns)."""
         where = self.place(number)
@@ -93,70 +105,3 @@ def arranged(part: np.ndarray, axes: list[str], plane: tuple[str, ...]) -> np.nd
     return np.moveaxis(part, [axes.index(name) for name in (SET, COIL, *plane)], range(2 + len(plane))).astype(
         np.complex64
     )
-
-
-def planes(stored: Stored, scratch: Scratch) -> tuple[Stored, list[str]]:
-    """Slices of a volume that was encoded along three axes: one that was measured whole is transformed first."""
-    assert stored.axes is not None
-    axes = stored.axes
-    space = [name for name in axes if name in SPACE]
-    while len(space) > 2 and (thin := [name for name in space if stored.data.shape[axes.index(name)] == 1]):
-        space.remove(thin[0])
-    axes = tuple("one" if name in SPACE and name not in space else name for name in axes)
-    stored = replace(stored, axes=axes)
-    if len(space) < 3:
-        return stored, []
-    mask = _volume_mask(stored, space)
-    whole = [name for name in space if _separable(mask, space.index(name))]
-    require(bool(whole), "all three axes of k-space are undersampled: one of them must be measured whole")
-    along = next(name for name in SPACE if name in whole)
-    note = f"k-space along {along} was measured whole: it is transformed first, and each of its {{}} points is an image"
-    return _transformed(stored, along, scratch), [note.format(stored.data.shape[axes.index(along)])]
-
-
-def _volume_mask(stored: Stored, space: list[str]) -> np.ndarray:
-    """Which samples of the first volume are not zero, looking at one coil after the other."""
-    found: np.ndarray | None = None
-    for volume in _volumes(stored, first=True):
-        strength = np.abs(stored.data[volume]).reshape([length for length in _lengths(stored, volume)])
-        mask = strength > ROUNDING * strength.max()
-        found = mask if found is None else found | mask
-    assert found is not None
-    order = [name for name in (stored.axes or ()) if name in space]
-    return np.moveaxis(found, [order.index(name) for name in space], range(3))
-
-
-def _lengths(stored: Stored, volume: tuple[slice | int, ...]) -> Iterator[int]:
-    return (size for size, part in zip(stored.data.shape, volume, strict=True) if isinstance(part, slice) and size > 1)
-
-
-def _separable(mask: np.ndarray, axis: int) -> bool:
-    """Whether a mask has the same samples in every plane along an axis that has any, and in most planes."""
-    lines = np.moveaxis(mask, axis, 0).reshape(mask.shape[axis], -1)
-    used = lines.any(1)
-    return bool((lines[used] == lines.any(0)).all()) and used.mean() > 0.5
-
-
-def _volumes(stored: Stored, first: bool = False) -> Iterator[tuple[slice | int, ...]]:
-    """Indices of the volumes of an array, one coil at a time, each with its axes of space whole."""
-    assert stored.axes is not None
-    counts = [1 if name in SPACE else length for name, length in zip(stored.axes, stored.data.shape, strict=True)]
-    if first:
-        kept = (COIL, PART)
-        counts = [count if name in kept else 1 for name, count in zip(stored.axes, counts, strict=True)]
-    for place in np.ndindex(*counts):
-        yield tuple(slice(None) if name in SPACE else int(at) for name, at in zip(stored.axes, place, strict=True))
-
-
-def _transformed(stored: Stored, along: str, scratch: Scratch) -> Stored:
-    """The array on disk with one axis in image space, one coil of one volume in memory at a time."""
-    assert stored.axes is not None
-    axis = [name for name in stored.axes if name in SPACE].index(along)
-    parts = PART in stored.axes
-    require(not parts, "real and imaginary part as an axis of their own: save the volume as complex numbers")
-    done = scratch.array(tuple(map(int, stored.data.shape)))
-    for volume in _volumes(stored):
-        kspace = np.fft.ifftshift(np.asarray(stored.data[volume]), axes=axis)
-        done[volume] = np.fft.fftshift(np.fft.ifft(kspace, axis=axis, norm="ortho"), axes=axis)
-    # Its name stays, as geometry goes by it, but it counts images now.
-    return Stored(done, tuple(f"{along}-slice" if name == along else name for name in stored.axes))

@@ -11,19 +11,19 @@ from deepinv.physics import MRI, MultiCoilMRI, Physics
 from torch import Tensor
 
 from ..errors import BadInput, PnPilotError, require
-from ..io.raw import COIL, SET, Raw, Scratch, Stored
+from ..io.raw import SET, Raw, Scratch, Stored
 from ..physics import Sense
-from ..whitening import coil_covariance
 from .axes import named
 from .coils import MOST_COILS, SMALLEST, compression, estimated_maps, explains, joint_maps, mixed
 from .fourier import cropped_readout, low_phase
-from .kspace import Kspace, planes
+from .given_maps import GivenMaps
+from .kspace import Kspace
 from .masks import Masks
+from .noise import covariance_of, whitening
 from .options import Options
 from .sampling import calibration_block, lopsided
+from .volumes import planes
 
-UNEVEN = 8.0
-"""Without a noise scan, noise is whitened if it is so many times stronger in one combination of coils than another."""
 HELD = 0.01
 """λ of the phase constraint, in units of the data term (`docs/reconstruct/partial-fourier.md` has others)."""
 
@@ -80,15 +80,26 @@ class Preparation:
         self.options, self.raw, self.notes = options, raw, list(raw.notes)
         measured, told = named(raw.measured, options.axes)
         self.notes += told
-        measured, told = planes(measured, scratch)
+        measured, told = planes(measured, scratch, self._final_sizes())
         self.notes += told
         self.kspace = Kspace.of(measured)
+        require(self.kspace.lengths.get(SET, 1) == 1, "k-space has an axis 'set': only coil maps come in sets")
         self.masks = Masks(raw.mask, self.kspace)
-        self.calibration = None if raw.calibration is None else Kspace.of(planes(raw.calibration, scratch)[0])
+        self.calibration = None if raw.calibration is None else self._calibrating(raw.calibration, scratch)
         given = raw.maps if maps is None else maps.measured or maps.maps
-        self.maps = None if given is None else self._maps_like(given)
+        self.maps = None if given is None else GivenMaps(given, self.kspace, raw.oversampled)
         scan = raw.noise if noise is None else noise.measured or noise.noise
-        self.covariance = None if scan is None else _covariance(scan)
+        self.covariance = None if scan is None else covariance_of(scan)
+
+    def _final_sizes(self) -> dict[str, int]:
+        skipped = {axis: "oversampling" if axis == self.raw.oversampled else "crop" for axis in self.raw.matrix}
+        return {axis: size for axis, size in self.raw.matrix.items() if not self.options.skips(skipped[axis])}
+
+    def _calibrating(self, stored: Stored, scratch: Scratch) -> Kspace:
+        cut, _ = planes(stored, scratch, self._final_sizes(), self.kspace)
+        found = Kspace.of(cut)
+        require(found.goes_with(self.kspace), f"{len(found)} calibration scans do not go with {len(self)} images")
+        return found
 
     def __len__(self) -> int:
         return len(self.kspace)
@@ -106,17 +117,23 @@ class Preparation:
         mask = self.masks(number, k)
         k = k * mask
         kept = 100 * float(mask.mean())
-        words = "as given" if self.masks.given is not None else "samples that are zero count as not measured"
+        words = "as given" if self.masks.known else "samples that are zero count as not measured"
         said["mask"] = True, f"{words}: {kept:.3g} % of k-space were measured"
         if not k.any():
             return Prepared(number, torch.from_numpy(k), torch.from_numpy(mask.astype(np.float32)), said=said)
-        calibration = None if self.calibration is None else self.calibration[number][0]
-        maps = None if self.maps is None else self.maps[number if len(self.maps) > 1 else 0]
+        calibration = (
+            None if self.calibration is None else self.calibration[self.calibration.beside(self.kspace, number)][0]
+        )
         k, mask, calibration = self._readout(k, mask, calibration, said)
-        if maps is not None:
-            maps = self._fitting(maps, k)
-        mix = self._whitening(k, mask, said)
-        mix = self._compression(mixed(mix, k), said) @ mix
+        maps = None if self.maps is None else self.maps(number, k)
+        mix = np.eye(len(k), dtype=np.complex64)
+        if len(k) > 1:
+            white, said["whitening"] = whitening(k, mask, self.covariance, self.options)
+            mix = mix if white is None else white
+        fewer = self._compression(mixed(mix, k), said)
+        # Back to the coils as they were; those that compression left out have next to no signal in units of noise.
+        unmix = np.linalg.inv(mix) @ fewer.conj().T
+        mix = fewer @ mix
         plain = k
         k = mixed(mix, k)
         if maps is not None:
@@ -124,7 +141,7 @@ class Preparation:
         elif len(plain) == 1:
             source = ""
         else:
-            maps, source = self._estimated(k, mask, None if calibration is None else mixed(mix, calibration), mix)
+            maps, source = self._estimated(k, mask, None if calibration is None else mixed(mix, calibration), unmix)
         if source:
             said["coil maps"] = True, source
         turn = self._phase(k, mask, maps, said)
@@ -160,36 +177,6 @@ class Preparation:
             calibration = None if again is None else again[0]
         return *cut, calibration
 
-    def _whitening(self, k: np.ndarray, mask: np.ndarray, said: dict[str, tuple[bool, str]]) -> np.ndarray:
-        """A matrix (coils, coils) to coils whose noise is white, or the identity."""
-        identity = np.eye(len(k), dtype=np.complex64)
-        if len(k) == 1:
-            return identity
-        if self.options.skips("whitening"):
-            said["whitening"] = False, "switched off"
-            return identity
-        scan, always = self.covariance, "whitening" in self.options.always
-        if scan is not None:
-            require(len(scan) == len(k), f"the noise scan has {len(scan)} coils, the data have {len(k)}")
-            said["whitening"] = True, f"noise of {len(k)} coils whitened, as a noise scan shows it"
-            return _whitening_matrix(scan)
-        try:
-            outer = coil_covariance(torch.from_numpy(k), torch.from_numpy(mask.astype(np.float32))).numpy()
-            matrix = _whitening_matrix(outer)
-        except PnPilotError as error:
-            said["whitening"] = False, f"no noise scan, and the outermost samples do not show the noise: {error}"
-            return identity
-        spread = np.linalg.eigvalsh(outer)
-        ratio = float(np.sqrt(spread[-1] / spread[0]))
-        words = (
-            f"the outermost samples show noise that differs by a factor of {ratio:.2g} between combinations of coils"
-        )
-        if not always and ratio**2 < UNEVEN:
-            said["whitening"] = False, f"{words}: too little to be worth it without a noise scan"
-            return identity
-        said["whitening"] = True, f"{words}: whitened"
-        return matrix
-
     def _compression(self, k: np.ndarray, said: dict[str, tuple[bool, str]]) -> np.ndarray:
         identity = np.eye(len(k), dtype=np.complex64)
         if len(k) <= MOST_COILS:
@@ -205,7 +192,7 @@ class Preparation:
         return matrix
 
     def _estimated(
-        self, k: np.ndarray, mask: np.ndarray, calibration: np.ndarray | None, mix: np.ndarray
+        self, k: np.ndarray, mask: np.ndarray, calibration: np.ndarray | None, unmix: np.ndarray
     ) -> tuple[np.ndarray, str]:
         source, origin = (k, "") if calibration is None else (calibration, "a separate scan, ")
         block = calibration_block(mask if calibration is None else np.abs(calibration).max(0) > 0)
@@ -216,7 +203,7 @@ class Preparation:
             why = "ESPIRiT does not explain the coils" if maps is not None else "too few for ESPIRiT"
             maps, origin = joint_maps(k, mask), f"JSENSE: {block[0]}×{block[1]} samples in the middle are whole, {why}"
         # In units of the coils as they were: their sum of squares, and not that of whitened ones, is the image.
-        size = np.linalg.norm(np.einsum("dc,chw->dhw", np.linalg.pinv(mix), maps), axis=0)
+        size = np.linalg.norm(mixed(unmix, maps), axis=0)
         return (maps / np.where(size > 0, size, 1))[None].astype(np.complex64), origin
 
     def _phase(
@@ -236,54 +223,3 @@ class Preparation:
             return None
         said["phase"] = True, f"{words}; images are held to the phase of {2 * side.symmetric} symmetric samples"
         return low_phase(k, np.ones((1, *k.shape), np.complex64) if maps is None else maps, side)
-
-    def _maps_like(self, given: Stored) -> Kspace:
-        """Coil maps by image, or the same for all."""
-        axes = given.axes
-        if axes is None:
-            names = {3: (COIL, *self.kspace.plane), 4: (SET, COIL, *self.kspace.plane)}
-            if len(given.data.shape) == 4 and given.data.shape[0] == len(self.kspace) > 1:
-                names[4] = ("slice", COIL, *self.kspace.plane)
-            fits = len(given.data.shape) in names
-            require(fits, f"coil maps have shape {given.data.shape}: (coil, y, x), (set, coil, y, x) or with slices")
-            axes = names[len(given.data.shape)]
-        maps = Kspace.of(Stored(given.data, axes))
-        ordered = Kspace(
-            maps.data, maps.axes, self.kspace.plane if set(maps.plane) == set(self.kspace.plane) else maps.plane
-        )
-        known = len(ordered) in (1, len(self.kspace))
-        require(known, f"there are coil maps for {len(ordered)} images, and {len(self.kspace)} images")
-        return ordered
-
-    def _fitting(self, maps: np.ndarray, k: np.ndarray) -> np.ndarray:
-        """Coil maps of the whole field of view, cut to that of oversampled data."""
-        require(maps.shape[1] == len(k), f"the maps are of {maps.shape[1]} coils, the data of {len(k)}")
-        starts = [(have - want) // 2 for have, want in zip(maps.shape[2:], k.shape[1:], strict=True)]
-        sizes = f"the maps have {maps.shape[2:]} pixels, k-space has {k.shape[1:]}"
-        require(min(starts) >= 0, sizes)
-        if any(starts):
-            require(self.raw.oversampled is not None, sizes)
-        rows, columns = (slice(start, start + want) for start, want in zip(starts, k.shape[1:], strict=True))
-        return np.ascontiguousarray(maps[..., rows, columns])
-
-
-def _covariance(scan: Stored) -> np.ndarray:
-    """The covariance of noise alone (coil, sample)."""
-    noise = np.asarray(scan.data[tuple(slice(None) for _ in scan.data.shape)])
-    if scan.axes is not None and COIL in scan.axes:
-        noise = np.moveaxis(noise, scan.axes.index(COIL), 0)
-    noise = noise.reshape(len(noise), -1)
-    require(np.iscomplexobj(noise), "a noise scan holds complex numbers, (coil, sample)")
-    noise = noise[:, np.abs(noise).sum(0) > 0]
-    require(noise.shape[1] >= 4 * len(noise), f"a noise scan of {noise.shape} is too short, or not (coil, sample)")
-    return noise @ noise.conj().T / (2 * noise.shape[1])
-
-
-def _whitening_matrix(covariance: np.ndarray) -> np.ndarray:
-    """L⁻¹ of covariance = LLᴴ, scaled to leave the strength of the noise as it is in the mean."""
-    try:
-        factor = np.linalg.cholesky(covariance)
-    except np.linalg.LinAlgError as error:
-        raise BadInput("the noise of the coils is not independent: two may be copies of each other") from error
-    level = np.sqrt(np.diagonal(covariance).real.mean())
-    return (level * np.linalg.inv(factor)).astype(np.complex64)

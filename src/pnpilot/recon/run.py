@@ -186,7 +186,7 @@ class _Run:
             return {}
         truth = np.abs(self.raw.measured.data.truth(self.scan.kspace, number))
         error = float(np.square(np.abs(image) - truth).mean())
-        return {"psnr": float(10 * np.log10(max(float(truth.max()), 1e-30) ** 2 / max(error, 1e-30)))}
+        return {"truth_psnr": float(10 * np.log10(max(float(truth.max()), 1e-30) ** 2 / max(error, 1e-30)))}
 
     def write(self, out: Path, name: str, formats: Sequence[str]) -> list[Path]:
         """The results, in each of the formats."""
@@ -210,7 +210,7 @@ class _Run:
         for record in records:
             for step, said in record.get("said", {}).items():
                 steps.setdefault(step, said)
-        psnrs = [record["psnr"] for record in records if "psnr" in record]
+        psnrs = [record["truth_psnr"] for record in records if "truth_psnr" in record]
         notes = [*self.scan.notes]
         if psnrs:
             notes.append(f"against the images of the file: PSNR {np.mean(psnrs):.2f} dB in the mean")

@@ -10,6 +10,8 @@ ROUNDING = 1e-6
 """What is smaller than this, in units of the largest sample, is a zero."""
 LOPSIDED = 0.8
 """One side of k-space that reaches less far than this share of the other was left out on purpose."""
+REACHED = 0.75
+"""How far the other side reaches at least: lines may be left out there, or k-space padded with zeros."""
 LINES = 8
 """At least so many lines must be on the other side for that: fewer may be a whim of a random mask."""
 
@@ -68,6 +70,6 @@ def lopsided(mask: np.ndarray) -> Lopsided | None:
         before, after = centre - int(lines[0]), int(lines[-1]) - centre
         near, far = sorted((before, after))
         alone = (centre - lines if before > after else lines - centre) > near
-        if far > 0 and near < LOPSIDED * far and alone.sum() >= LINES and 2 * far >= length - 2:
+        if far > 0 and near < LOPSIDED * far and alone.sum() >= LINES and far >= REACHED * centre:
             return Lopsided(axis, max(near, 0), (near + far + 1) / length)
     return None

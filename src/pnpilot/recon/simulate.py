@@ -9,8 +9,9 @@ import numpy as np
 import torch
 
 from ..errors import BadInput, require
-from ..io.raw import COIL, SLICE, SPACE, Lazy, Raw, Stored
+from ..io.raw import NOT_IMAGES, SLICE, SPACE, Lazy, Raw, Stored
 from ..tasks._masks import MASKS, build_mask
+from .axes import named
 from .fourier import to_kspace
 from .kspace import Kspace
 
@@ -18,8 +19,8 @@ FORM = r"(\w+)\s+x(\d+\.?\d*)(?:\s+sigma=(\d+\.?\d*))?"
 GIVEN = "for example 'radial x4' or 'cartesian x4 sigma=5'"
 
 
-def simulated(raw: Raw, order: str, seed: int) -> tuple[Raw, str]:
-    """The same file as if it held k-space, and a sentence that says so."""
+def simulated(raw: Raw, order: str, seed: int, axes: tuple[str, ...] | None = None) -> tuple[Raw, str]:
+    """The same file as if it held k-space, and a sentence that says so. `axes` are what a user calls those it has."""
     assert raw.measured is not None
     require(raw.pictures, "--simulate is for finished images; this file holds a measurement")
     found = re.fullmatch(FORM, order.strip())
@@ -30,7 +31,7 @@ def simulated(raw: Raw, order: str, seed: int) -> tuple[Raw, str]:
     factor, sigma = float(found[2]), float(found[3] or 0)
     require(1 <= factor <= 100, f"an acceleration is from 1 to 100, got {factor:g}")
     require(0 <= sigma <= 255, f"sigma is from 0 to 255, got {sigma:g}")
-    pictures = with_plane(raw.measured)
+    pictures = with_plane(raw.measured, axes)
     raw.measured = Stored(
         Measured(pictures.data, pictures.axes or (), found[1], factor, sigma / 255, seed), pictures.axes
     )
@@ -41,8 +42,10 @@ def simulated(raw: Raw, order: str, seed: int) -> tuple[Raw, str]:
     )
 
 
-def with_plane(stored: Stored) -> Stored:
+def with_plane(stored: Stored, given: tuple[str, ...] | None = None) -> Stored:
     """Pictures with names for their axes: rows and columns last, as most programs have them."""
+    if given is not None:
+        return named(stored, given, "the file")[0]
     if stored.axes is not None:
         return stored
     count = len(stored.data.shape)
@@ -58,7 +61,8 @@ class Measured:
     def __init__(
         self, pictures: Lazy, axes: tuple[str, ...], kind: str, factor: float, sigma: float, seed: int
     ) -> None:
-        require(COIL not in axes, "finished images have no coils")
+        wrong = [name for name in axes if name in NOT_IMAGES - {"y", "x"}]
+        require(not wrong, f"finished images have rows and columns, y and x, and no axis {', '.join(wrong)}")
         self.pictures, self.axes = pictures, axes
         self.sigma, self.seed = sigma, seed
         self.shape = tuple(map(int, pictures.shape))
@@ -77,4 +81,5 @@ class Measured:
     def truth(self, kspace: Kspace, number: int) -> np.ndarray:
         """The picture behind an image."""
         where = kspace.place(number)
-        return np.asarray(self.pictures[tuple(where.get(name, slice(None)) for name in self.axes)], np.float32)
+        part = self.pictures[tuple(where.get(name, slice(None)) for name in self.axes)]
+        return np.asarray(part, np.float32).reshape(self.mask.shape)

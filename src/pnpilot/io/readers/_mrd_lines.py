@@ -1,8 +1,9 @@
-"""The acquisitions of an MRD file: what kinds there are, and where each line belongs in k-space."""
+"""The acquisitions of an MRD file: where they are, what kinds there are, and where each line belongs in k-space."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,26 @@ NEITHER = (
     *("SURFACECOILCORRECTIONSCAN_DATA", "PHASE_STABILIZATION_REFERENCE", "PHASE_STABILIZATION"),
 )
 """Flags of lines that measure something else than the image."""
+
+
+def group_of(path: Path, key: str | None = None) -> str | None:
+    """The group of an HDF5 file that holds acquisitions, or None."""
+    try:
+        with _hdf5.opened(path) as file:
+            names = [key] if key is not None else sorted(list(file)[:100], key=lambda name: name != "dataset")
+            return next((name for name in names if _holds_lines(file, name)), None)
+    except Exception:  # whatever is wrong is told by the reader that takes the file
+        return None
+
+
+def _holds_lines(file: Any, name: str) -> bool:
+    import h5py
+
+    group = file.get(name, getlink=True)
+    if not isinstance(group, h5py.HardLink):
+        return False
+    xml, data = (_hdf5.find(file, f"{name}/{part}") for part in ("xml", "data"))
+    return isinstance(xml, h5py.Dataset) and isinstance(data, h5py.Dataset) and "head" in (data.dtype.names or ())
 
 
 def heads(data: Any) -> np.ndarray:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import stat
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from pathlib import Path
 
 from ...errors import BadInput, PnPilotError, first_line, require
 from ...registry import Registry
 from ..raw import Raw, Scratch
+from . import _trial
 
 HEAD = 4096
 """Bytes from the beginning of a file that a reader is shown."""
@@ -34,6 +37,15 @@ class Reader(ABC):
         """Whether a file is of this format, by its name and its first bytes; must not raise, whatever they are."""
         return path.name.lower().endswith(cls.suffixes)
 
+    @classmethod
+    def fragile(cls, head: bytes) -> bool:  # noqa: ARG003
+        """Whether the library behind it may crash or hang on a damaged file that begins like this.
+
+        Such a file is first tried in a process of its own, before any reader is asked whether it knows it. That process
+        finds the readers of the package and those that `--with` names.
+        """
+        return False
+
     @abstractmethod
     def read(self, path: Path, scratch: Scratch, key: str | None = None) -> Raw:
         """Open the file. `key` names the array that is meant, where a file may hold several.
@@ -41,14 +53,28 @@ class Reader(ABC):
         Refuses, before anything large is allocated, what cannot be right; the message need not name the file.
         """
 
+    def risk(self, path: Path, scratch: Scratch, key: str | None = None) -> None:
+        """What such a trial does: whatever of `read` may crash or hang, and better nothing that takes long besides."""
+        self.read(path, scratch, key).closes()
+
 
 READERS: Registry[Reader] = Registry("reader", __package__)
 
 
 def open_raw(path: Path, scratch: Scratch, key: str | None = None) -> Raw:
     """What a file holds; every refusal is one line that names the file."""
+    with refusals(path):
+        _, head = _beginning(path)
+        if any(READERS[name].fragile(head) for name in READERS):
+            _trial.tried(path, scratch, key)
+        return reader_of(path).read(path, scratch, key)
+
+
+@contextlib.contextmanager
+def refusals(path: Path) -> Iterator[None]:
+    """Turn whatever goes wrong with a file into one line that names it."""
     try:
-        return _reader(path).read(path, scratch, key)
+        yield
     except ImportError as error:
         raise BadInput(f"{path}: {error.name or first_line(error)} is needed: pip install 'pnpilot[mri]'") from error
     except PnPilotError as error:
@@ -66,7 +92,8 @@ def _printable(message: str) -> str:
     return "".join(letter if letter.isprintable() else "?" for letter in message)
 
 
-def _reader(path: Path) -> Reader:
+def _beginning(path: Path) -> tuple[Path, bytes]:
+    """The file that tells what it is, and how it begins."""
     try:
         kind = path.stat().st_mode
     except OSError as error:
@@ -80,6 +107,12 @@ def _reader(path: Path) -> Reader:
     with path.open("rb") as file:
         head = file.read(HEAD)
     require(len(head) > 0, "it is empty")
+    return path, head
+
+
+def reader_of(path: Path) -> Reader:
+    """The reader that knows the file."""
+    path, head = _beginning(path)
     for name in READERS:
         if READERS[name].knows(path, head):
             return READERS[name]()

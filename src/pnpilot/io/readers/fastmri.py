@@ -11,9 +11,9 @@ from ...errors import BadInput, require
 from ..geometry import Geometry
 from ..raw import COIL, SLICE, Raw, Scratch, Stored
 from . import _hdf5, _mrd_header
+from ._mrd_lines import group_of
 from .base import READERS, Reader
 from .matlab import is_matlab
-from .mrd import group_of
 
 AXES = {3: (SLICE, "x", "y"), 4: (SLICE, COIL, "x", "y")}
 """How fastMRI's files with one coil and with several are laid out: the readout comes before the lines."""
@@ -33,6 +33,11 @@ class FastMRI(Reader):
     def knows(cls, path: Path, head: bytes) -> bool:
         """HDF5, unless it is laid out as another reader knows it."""
         return _hdf5.is_hdf5(head) and not is_matlab(path, head) and group_of(path) is None
+
+    @classmethod
+    def fragile(cls, head: bytes) -> bool:
+        """All HDF5."""
+        return _hdf5.is_hdf5(head)
 
     def read(self, path: Path, scratch: Scratch, key: str | None = None) -> Raw:  # noqa: ARG002
         """Open the file."""

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import BadInput, first_line, require
-from ..raw import Lazy, Raw, Scratch, Stored, checked_shape
-from . import _hdf5
+from ...errors import BadInput, require
+from ..raw import Lazy, Raw, Scratch, Stored
+from . import _hdf5, _mat5
 from .base import READERS, Reader
 
 KSPACE = ("kspace", "ksp", "k_space", "kdata", "kspacedata", "rawdata", "raw", "data")
@@ -60,6 +60,11 @@ class Matlab(Reader):
     def knows(cls, path: Path, head: bytes) -> bool:
         """By its first bytes, or by its name."""
         return is_matlab(path, head)
+
+    @classmethod
+    def fragile(cls, head: bytes) -> bool:
+        """HDF5, which version 7.3 is. Older ones are looked over before SciPy reads them."""
+        return _hdf5.is_hdf5(head)
 
     def read(self, path: Path, scratch: Scratch, key: str | None = None) -> Raw:
         """Open the file."""
@@ -121,21 +126,12 @@ def _stored(variables: Mapping[str, Variable], name: str) -> Stored:
 
 
 def _older(path: Path, scratch: Scratch) -> dict[str, Variable]:
-    """The variables of a file before version 7.3, as SciPy reads them. Only those that are loaded are looked into."""
-    import scipy.io
-
-    try:
-        listed = scipy.io.whosmat(str(path), appendmat=False)
-    except Exception as error:
-        raise BadInput(f"it is not a whole MATLAB file: {first_line(error)}") from error
-    size = path.stat().st_size
+    """The variables of a file before version 7.3. Only those that are loaded are looked into."""
 
     def loader(name: str, shape: tuple[int, ...], kind: str) -> Callable[[], Lazy]:
         @functools.cache
         def load() -> Lazy:
-            checked_shape(shape, NUMERIC[kind], size, name)
-            array = scipy.io.loadmat(str(path), appendmat=False, variable_names=[name])[name]
-            require(isinstance(array, np.ndarray) and array.dtype.kind in "biufc", f"{name} holds no numbers")
+            array = _mat5.loaded(path, name, shape, NUMERIC[kind])
             kept = scratch.array(array.shape, array.dtype)
             kept[...] = array
             return kept
@@ -143,8 +139,8 @@ def _older(path: Path, scratch: Scratch) -> dict[str, Variable]:
         return load
 
     variables: dict[str, Variable] = {}
-    for name, shape, kind in listed:  # of two variables of one name, SciPy loads the first
-        variables.setdefault(name, Variable(tuple(shape), kind, loader(name, tuple(shape), kind)))
+    for name, shape, kind in _mat5.listed(path):  # of two variables of one name, SciPy loads the first
+        variables.setdefault(name, Variable(shape, kind, loader(name, shape, kind)))
     return variables
 
 

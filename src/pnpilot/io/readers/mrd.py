@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,26 +20,6 @@ IMAGES = {"repetition": "repetition", "phase": "phase", "contrast": "contrast", 
 NOISE_SAMPLES = 8192
 
 
-def group_of(path: Path, key: str | None = None) -> str | None:
-    """The group of an HDF5 file that holds acquisitions, or None."""
-    try:
-        with _hdf5.opened(path) as file:
-            names = [key] if key is not None else sorted(list(file)[:100], key=lambda name: name != "dataset")
-            return next((name for name in names if _holds_lines(file, name)), None)
-    except Exception:  # whatever is wrong is told by the reader that takes the file
-        return None
-
-
-def _holds_lines(file: Any, name: str) -> bool:
-    import h5py
-
-    group = file.get(name, getlink=True)
-    if not isinstance(group, h5py.HardLink):
-        return False
-    xml, data = (_hdf5.find(file, f"{name}/{part}") for part in ("xml", "data"))
-    return isinstance(xml, h5py.Dataset) and isinstance(data, h5py.Dataset) and "head" in (data.dtype.names or ())
-
-
 @READERS.register("mrd")
 class Mrd(Reader):
     """ISMRMRD (MRD) raw data of Cartesian scans, in HDF5."""
@@ -51,16 +33,32 @@ class Mrd(Reader):
     @classmethod
     def knows(cls, path: Path, head: bytes) -> bool:
         """By what is in it."""
-        return _hdf5.is_hdf5(head) and group_of(path) is not None
+        return _hdf5.is_hdf5(head) and _mrd_lines.group_of(path) is not None
+
+    @classmethod
+    def fragile(cls, head: bytes) -> bool:
+        """All HDF5."""
+        return _hdf5.is_hdf5(head)
 
     def read(self, path: Path, scratch: Scratch, key: str | None = None) -> Raw:
         """Sort all lines into k-space on disk. `key` names the group."""
-        name = group_of(path, key)
-        require(name is not None, f"no group {key!r} in it holds acquisitions" if key else "it holds no acquisitions")
-        with _hdf5.opened(path) as file:
-            xml = _hdf5.text(_hdf5.find(file, f"{name}/xml"), "its XML header", _mrd_header.LARGEST)
-            encoding = _mrd_header.encoding(_mrd_header.parsed(xml))
-            return Sorter(_hdf5.find(file, f"{name}/data"), encoding, path.stat().st_size).raw(scratch)
+        with _sorter(path, key) as sorter:
+            return sorter.raw(scratch)
+
+    def risk(self, path: Path, scratch: Scratch, key: str | None = None) -> None:  # noqa: ARG002
+        """Let the library read every line once; what is done with them afterwards is safe."""
+        with _sorter(path, key):
+            pass
+
+
+@contextlib.contextmanager
+def _sorter(path: Path, key: str | None) -> Iterator[Sorter]:
+    name = _mrd_lines.group_of(path, key)
+    require(name is not None, f"no group {key!r} in it holds acquisitions" if key else "it holds no acquisitions")
+    with _hdf5.opened(path) as file:
+        xml = _hdf5.text(_hdf5.find(file, f"{name}/xml"), "its XML header", _mrd_header.LARGEST)
+        encoding = _mrd_header.encoding(_mrd_header.parsed(xml))
+        yield Sorter(_hdf5.find(file, f"{name}/data"), encoding, path.stat().st_size)
 
 
 class Sorter:

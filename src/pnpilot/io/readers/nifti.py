@@ -20,6 +20,8 @@ GZIP = b"\x1f\x8b"
 LONGEST = 540
 """Bytes of the longer one of the two headers."""
 AXES = ("x", "y", SLICE, "time", "vector", "sixth", "seventh")
+MILLIMETRES = {"meter": 1000.0, "micron": 0.001}
+"""In other units of length."""
 QUIET = logging.Logger(__name__)
 """Hears of the small faults of a header, which are mended."""
 QUIET.addHandler(logging.NullHandler())
@@ -80,7 +82,22 @@ def _header(path: Path, packed: bool) -> Any:
     require(len(head) >= kind.sizeof_hdr, "it is cut short: its header is not whole")
     header = kind(head[: kind.sizeof_hdr], check=False)
     header.check_fix(QUIET)
+    _to_millimetres(header)
     return header
+
+
+def _to_millimetres(header: Any) -> None:
+    """Lengths in metres or microns become millimetres, in the header too; those without a unit are taken for them."""
+    try:
+        space, time = header.get_xyzt_units()
+    except KeyError:  # a code that means nothing
+        return
+    if space in MILLIMETRES:
+        with np.errstate(all="ignore"):  # what overflows is no place in space, and is told
+            header["pixdim"][1:4] *= MILLIMETRES[space]
+            for name in (*(f"srow_{axis}" for axis in "xyz"), *(f"qoffset_{axis}" for axis in "xyz")):
+                header[name] *= MILLIMETRES[space]
+        header.set_xyzt_units("mm", time)
 
 
 def _claims(header: Any, path: Path, packed: bool) -> tuple[tuple[int, ...], np.dtype, int]:

@@ -6,7 +6,7 @@ import math
 import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -99,10 +99,22 @@ def save(form: str, folder: Path, name: str, volume: Volume, workplace: Path | N
         new.mkdir()
         old.mkdir()
         try:
-            made = writer.write(new, name, volume)
+            made = writer.write(new, name, replace(volume, image=_readable(volume.image, name)))
         except ImportError as error:
             raise BadInput(f"{error.name or first_line(error)} writes {form}: pip install 'pnpilot[mri]'") from error
         return [_moved(path, folder / path.name, old) for path in made]
+
+
+def _readable(image: Callable[[int], np.ndarray], name: str) -> Callable[[int], np.ndarray]:
+    """The same images; a disk that fails as they are read is not taken for one that cannot be written to."""
+
+    def read(number: int) -> np.ndarray:
+        try:
+            return image(number)
+        except OSError as error:
+            raise BadInput(f"image {number} of {name} cannot be read: {error.strerror or first_line(error)}") from error
+
+    return read
 
 
 def check_replaceable(form: str, folder: Path, name: str, images: int) -> None:

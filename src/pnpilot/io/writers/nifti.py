@@ -16,6 +16,8 @@ AFTER_SPACE = ("time", "vector", "sixth", "seventh")
 MOST_AXES = 7
 LONGEST_OF_FIRST = 2**15 - 1
 """The longest axis in the first version of the format."""
+MILLIMETRES = 2
+"""Code of a unit; codes up to 7 are of lengths."""
 NOWHERE = "position in space unknown"
 
 
@@ -66,8 +68,7 @@ def _header(volume: Volume, shape: tuple[int, ...]) -> Any:
     header = kind(empty, np.eye(4) if matrix is None else matrix, old).header
     header.set_data_dtype(np.float32)
     header["cal_min"] = header["cal_max"] = 0  # the range that is shown is another now
-    if old is None:
-        header.set_xyzt_units("mm" if matrix is not None else "unknown")
+    header["xyzt_units"] = header["xyzt_units"] // 8 * 8 + (matrix is not None) * MILLIMETRES  # the rest is on time
     about = [volume.about] if volume.about else []
     if words := about if matrix is not None else [NOWHERE, *about]:
         header["descrip"] = "; ".join(words).encode("ascii", "replace")[: header["descrip"].dtype.itemsize - 1]

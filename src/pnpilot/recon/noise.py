@@ -1,0 +1,69 @@
+"""The noise of the coils, made white: as a noise scan shows it, or else the outermost samples."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from ..errors import BadInput, PnPilotError, require
+from ..io.raw import COIL, Stored
+from ..whitening import coil_covariance
+from .options import Options
+
+UNEVEN = 8.0
+"""Without a noise scan, noise is whitened if some combination of coils has so many times the power of another."""
+NO_NOISE = 1e4
+"""So large a difference is none of noise: the samples hold nothing but signal, or a coil is dead."""
+
+
+def whitening(
+    kspace: np.ndarray, mask: np.ndarray, scan: np.ndarray | None, options: Options
+) -> tuple[np.ndarray | None, tuple[bool, str]]:
+    """A matrix (coils, coils) to coils whose noise is white, or None, and what was done or why not.
+
+    `scan` is the covariance of a noise scan, if there is one.
+    """
+    coils = len(kspace)
+    if options.skips("whitening"):
+        return None, (False, "switched off")
+    if scan is not None:
+        require(len(scan) == coils, f"the noise scan has {len(scan)} coils, the data have {coils}")
+        return _matrix(scan), (True, f"noise of {coils} coils whitened, as a noise scan shows it")
+    try:
+        outer = coil_covariance(torch.from_numpy(kspace), torch.from_numpy(mask.astype(np.float32))).numpy()
+        matrix = _matrix(outer)
+    except PnPilotError as error:
+        return None, (False, f"no noise scan, and the outermost samples do not show the noise: {error}")
+    powers = np.linalg.eigvalsh(outer)
+    ratio = float(powers[-1] / max(powers[0], 1e-30))
+    words = (
+        f"the outermost samples show noise that differs by a factor of {ratio**0.5:.2g} between combinations of coils"
+    )
+    if ratio < UNEVEN and "whitening" not in options.always:
+        return None, (False, f"{words}: too little to be worth it without a noise scan")
+    if ratio > NO_NOISE and "whitening" not in options.always:
+        return None, (False, f"{words}: that is no noise but signal, or a coil that is dead")
+    return matrix, (True, f"{words}: whitened")
+
+
+def covariance_of(scan: Stored) -> np.ndarray:
+    """The covariance of noise alone (coil, sample)."""
+    noise = np.asarray(scan.data[tuple(slice(None) for _ in scan.data.shape)])
+    if scan.axes is not None and COIL in scan.axes:
+        noise = np.moveaxis(noise, scan.axes.index(COIL), 0)
+    noise = noise.reshape(len(noise), -1)
+    require(np.iscomplexobj(noise), "a noise scan holds complex numbers, (coil, sample)")
+    require(bool(np.isfinite(noise).all()), "the noise scan holds NaN or infinite values")
+    noise = noise[:, np.abs(noise).sum(0) > 0]
+    require(noise.shape[1] >= 4 * len(noise), f"a noise scan of {noise.shape} is too short, or not (coil, sample)")
+    return noise @ noise.conj().T / (2 * noise.shape[1])
+
+
+def _matrix(covariance: np.ndarray) -> np.ndarray:
+    """L⁻¹ of covariance = LLᴴ, scaled to leave the strength of the noise as it is in the mean."""
+    try:
+        factor = np.linalg.cholesky(covariance)
+    except np.linalg.LinAlgError as error:
+        raise BadInput("the noise of the coils is not independent: two may be copies of each other") from error
+    level = np.sqrt(np.diagonal(covariance).real.mean())
+    return (level * np.linalg.inv(factor)).astype(np.complex64)
