@@ -192,7 +192,7 @@ def test_a_misfit_that_grows_is_a_divergence() -> None:
     for index, shares in enumerate(((1.0, 1.0, 1.0), (1.0, 0.5, 0.95))):
         image = torch.tensor(shares)[:, None, None, None] * truth
         state = solver.State(image, image, image)
-        monitor.look(Step(index, index == 1, image, state, action, stay, stay, torch.ones(3), history))
+        monitor.look(Step(index, index == 1, image, state, action, stay, stay, torch.ones(3), history, problem))
     assert monitor.far.tolist() == [False, True, False]
 
 

@@ -87,6 +87,14 @@ def test_a_single_other_axis_is_coils_or_slices() -> None:
     assert array.data is not None
 
 
+def test_volumes_have_three_axes_of_space() -> None:
+    depth = np.exp(-(np.linspace(-2, 2, 20) ** 2))[:, None, None]
+    maps = simulated_maps(3, 48, 40, torch.Generator().manual_seed(1)).numpy()[:, None]
+    volume = to_kspace(maps * depth * phantom(48, 40, 1)[0].numpy(), (1, 2, 3)).astype(np.complex64)
+    assert found(volume) == ("coil", "z", "y", "x")
+    assert found(volume.transpose(3, 1, 2, 0)) == ("z", "y", "x", "coil"), "which of them is which, only a user knows"
+
+
 def test_empty_slices_are_no_coils() -> None:
     kspace = scan(8, 4)
     kspace[[0, 3, 4]] = 0

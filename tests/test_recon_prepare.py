@@ -626,6 +626,11 @@ def test_what_is_not_finite_is_refused_with_its_image(value: float, tmp_path: Pa
         images[1]
 
 
+def test_a_calibration_scan_that_is_not_finite_is_refused() -> None:
+    with pytest.raises(BadInput, match=r"^image 0: the calibration scan holds NaN or infinite values$"):
+        scan(coils_of(0.01), calibration=Stored(coils_of() * np.nan, COIL_AXES))[0]
+
+
 @pytest.mark.parametrize(
     ("axes", "others", "told"),
     [

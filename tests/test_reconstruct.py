@@ -165,7 +165,7 @@ def test_what_is_there_is_not_done_again(tmp_path: Path, model: PnPilot) -> None
     assert second.ticks == 0
     for change in ({"again": True}, {"options": Options(without=frozenset({"crop"}))}, {"formats": ["png"]}):
         third = Counting()
-        assert not reconstruct_file(file, tmp_path / "out", model=model, watch=third, **change).again  # type: ignore[arg-type]
+        assert not reconstruct_file(file, tmp_path / "out", model=model, watch=third, **change).again
         assert third.ticks == pytest.approx(2), change
     saved(file, slices(3))
     changed = reconstruct_file(file, tmp_path / "out", model=model, formats=["png"])

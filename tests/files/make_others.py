@@ -6,7 +6,6 @@ It needs BART, and `pip install 'pnpilot[mri]'`. What is in them is `pattern`, w
 wrote is its phantom.
 """
 
-# ruff: noqa: TID253
 from __future__ import annotations
 
 import subprocess

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 def reconstruct(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="fastMRI, ISMRMRD, BART, .mat, .npy, .npz.")],
-    out: Annotated[Path, typer.Option(metavar="DIR", show_default=False, help="Folder for results; else ./reconstructed.")] = Path("reconstructed"),
+    out: Annotated[
+        Path, typer.Option(metavar="DIR", show_default=False, help="Folder for results; else ./reconstructed.")
+    ] = Path("reconstructed"),
     form: Annotated[
         str | None, typer.Option("--format", metavar="NAMES", help="h5, nii, cfl, npy, mat, png, dcm; else as read.")
     ] = None,

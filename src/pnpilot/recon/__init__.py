@@ -2,8 +2,9 @@
 
 from .files import reconstruct_files
 from .options import STEPS, Options
+from .outcome import Outcome, Watch
 from .prepare import Preparation, Prepared, batch
-from .run import Outcome, Watch, reconstruct_file
+from .run import reconstruct_file
 
 __all__ = [
     "STEPS",

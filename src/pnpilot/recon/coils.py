@@ -8,7 +8,7 @@ import numpy as np
 
 from ..errors import BadInput
 from .fourier import to_image
-from .sampling import middle_part
+from .sampling import calibration_block, middle_part
 
 MOST_COILS = 16
 """More coils than this are compressed to as many."""
@@ -35,6 +35,25 @@ def compression(kspace: np.ndarray, count: int = MOST_COILS) -> tuple[np.ndarray
 def mixed(matrix: np.ndarray, coils: np.ndarray) -> np.ndarray:
     """Combinations of coils (..., coils, H, W)."""
     return np.einsum("dc,...chw->...dhw", matrix, coils).astype(np.complex64)
+
+
+def maps_from(
+    kspace: np.ndarray, mask: np.ndarray, calibration: np.ndarray | None, unmix: np.ndarray
+) -> tuple[np.ndarray, str]:
+    """Coil maps (1, coils, H, W) from k-space itself, or from a separate calibration scan, and what they are from.
+
+    `unmix` leads back to the coils as they were: the sum of their squares, not of whitened ones, is one.
+    """
+    source, origin = (kspace, "") if calibration is None else (calibration, "a separate scan, ")
+    block = calibration_block(mask if calibration is None else np.abs(calibration).max(0) > 0)
+    maps = estimated_maps(source, block) if min(block) >= SMALLEST else None
+    if maps is not None and explains(maps, source, block):
+        origin = f"ESPIRiT from {origin}{block[0]}×{block[1]} samples"
+    else:
+        why = "ESPIRiT does not explain the coils" if maps is not None else "too few for ESPIRiT"
+        maps, origin = joint_maps(kspace, mask), f"JSENSE: {block[0]}×{block[1]} samples in the middle are whole, {why}"
+    size = np.linalg.norm(mixed(unmix, maps), axis=0)
+    return (maps / np.where(size > 0, size, 1))[None].astype(np.complex64), origin
 
 
 def estimated_maps(kspace: np.ndarray, block: tuple[int, int]) -> np.ndarray:

@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import PnPilotError, require
-from .run import Outcome, reconstruct_file, stem
+from .order import stem
+from .outcome import Outcome
+from .run import reconstruct_file
 
 
 def reconstruct_files(files: Sequence[str | Path], out: str | Path, **options: Any) -> Iterator[Outcome]:

@@ -29,8 +29,7 @@ class Journal:
         if folder.is_dir() and _read(folder / ORDER) != order:
             shutil.rmtree(folder)
         writable_folder(folder)
-        for left in folder.glob("*.scratch"):  # of a run that was killed
-            left.unlink()
+        self._tidy()  # after a run that was killed
         write_json(folder / ORDER, order)
         self.scratch = Scratch(folder)
         self.done = {int(path.stem) for path in folder.glob("*.npz") if path.stem.isdecimal()}
@@ -66,11 +65,17 @@ class Journal:
         """Everything is written elsewhere."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def drop_scratch(self) -> None:
-        """Delete what can be made again."""
-        with contextlib.suppress(OSError):
-            for path in self.folder.glob("*.scratch"):
-                path.unlink()
+    def rest(self) -> None:
+        """Keep what is finished and nothing else."""
+        if self.done:
+            self._tidy()
+        else:
+            self.close()
+
+    def _tidy(self) -> None:
+        for path in self.folder.iterdir():
+            if path.suffix != ".npz" and path.name != ORDER:
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
 
     def _path(self, number: int) -> Path:
         return self.folder / f"{number:08d}.npz"

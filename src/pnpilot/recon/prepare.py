@@ -14,14 +14,14 @@ from ..errors import BadInput, PnPilotError, require
 from ..io.raw import SET, Raw, Scratch, Stored
 from ..physics import Sense
 from .axes import named
-from .coils import MOST_COILS, SMALLEST, compression, estimated_maps, explains, joint_maps, mixed
+from .coils import MOST_COILS, compression, maps_from, mixed
 from .fourier import cropped_readout, low_phase
 from .given_maps import GivenMaps
 from .kspace import Kspace
 from .masks import Masks
 from .noise import covariance_of, whitening
 from .options import Options
-from .sampling import calibration_block, lopsided
+from .sampling import lopsided
 from .volumes import planes
 
 HELD = 0.01
@@ -74,7 +74,9 @@ def batch(images: list[Prepared]) -> tuple[Tensor, Physics]:
 class Preparation:
     """The images of a scan, prepared one after the other."""
 
-    def __init__(self, raw: Raw, options: Options, scratch: Scratch, maps: Raw | None, noise: Raw | None) -> None:
+    def __init__(
+        self, raw: Raw, options: Options, scratch: Scratch, maps: Raw | None = None, noise: Raw | None = None
+    ) -> None:
         """`maps` and `noise` are files of their own."""
         assert raw.measured is not None
         self.options, self.raw, self.notes = options, raw, list(raw.notes)
@@ -101,6 +103,13 @@ class Preparation:
         require(found.goes_with(self.kspace), f"{len(found)} calibration scans do not go with {len(self)} images")
         return found
 
+    def _calibration_of(self, number: int) -> np.ndarray | None:
+        if self.calibration is None:
+            return None
+        (found,) = self.calibration[self.calibration.beside(self.kspace, number)]
+        require(bool(np.isfinite(found).all()), "the calibration scan holds NaN or infinite values")
+        return found
+
     def __len__(self) -> int:
         return len(self.kspace)
 
@@ -121,9 +130,7 @@ class Preparation:
         said["mask"] = True, f"{words}: {kept:.3g} % of k-space were measured"
         if not k.any():
             return Prepared(number, torch.from_numpy(k), torch.from_numpy(mask.astype(np.float32)), said=said)
-        calibration = (
-            None if self.calibration is None else self.calibration[self.calibration.beside(self.kspace, number)][0]
-        )
+        calibration = self._calibration_of(number)
         k, mask, calibration = self._readout(k, mask, calibration, said)
         maps = None if self.maps is None else self.maps(number, k)
         mix = np.eye(len(k), dtype=np.complex64)
@@ -141,7 +148,7 @@ class Preparation:
         elif len(plain) == 1:
             source = ""
         else:
-            maps, source = self._estimated(k, mask, None if calibration is None else mixed(mix, calibration), unmix)
+            maps, source = maps_from(k, mask, None if calibration is None else mixed(mix, calibration), unmix)
         if source:
             said["coil maps"] = True, source
         turn = self._phase(k, mask, maps, said)
@@ -190,21 +197,6 @@ class Preparation:
             f"{len(k)} coils compressed to {len(matrix)}, with {100 * share:.2f} % of the energy",
         )
         return matrix
-
-    def _estimated(
-        self, k: np.ndarray, mask: np.ndarray, calibration: np.ndarray | None, unmix: np.ndarray
-    ) -> tuple[np.ndarray, str]:
-        source, origin = (k, "") if calibration is None else (calibration, "a separate scan, ")
-        block = calibration_block(mask if calibration is None else np.abs(calibration).max(0) > 0)
-        maps = estimated_maps(source, block) if min(block) >= SMALLEST else None
-        if maps is not None and explains(maps, source, block):
-            origin = f"ESPIRiT from {origin}{block[0]}×{block[1]} samples"
-        else:
-            why = "ESPIRiT does not explain the coils" if maps is not None else "too few for ESPIRiT"
-            maps, origin = joint_maps(k, mask), f"JSENSE: {block[0]}×{block[1]} samples in the middle are whole, {why}"
-        # In units of the coils as they were: their sum of squares, and not that of whitened ones, is the image.
-        size = np.linalg.norm(mixed(unmix, maps), axis=0)
-        return (maps / np.where(size > 0, size, 1))[None].astype(np.complex64), origin
 
     def _phase(
         self, k: np.ndarray, mask: np.ndarray, maps: np.ndarray | None, said: dict[str, tuple[bool, str]]

@@ -11,9 +11,9 @@ ON_CPU = 2**30
 OF_GPU = 0.4
 """Share of a GPU's free memory."""
 MOST = {"cpu": 8, "cuda": 64}
-PER_PIXEL = 2500
+PER_PIXEL = 1500
 """Bytes per pixel of an image that the denoiser takes, real and imaginary part."""
-PER_SAMPLE = 64
+PER_SAMPLE = 100
 """Bytes per sample of k-space: data, maps and what conjugate gradients need."""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, cast
@@ -14,15 +14,17 @@ import numpy as np
 
 from ..devices import device_name
 from ..errors import BadInput, PnPilotError, require
-from ..io.files import read_json, writable_folder
+from ..io.files import writable_folder
 from ..io.readers import open_raw
-from ..io.writers import WRITERS, Volume, check_replaceable, save, writer_named
+from ..io.writers import Volume, save, writer_named
 from ..model import PnPilot
 from ..provenance import header
 from ..report import Content, ImageReport, panels, write_report
 from .fourier import resized
 from .journal import Journal
 from .options import Options
+from .order import all_there, check_targets, earlier_report, order_of, stem
+from .outcome import Outcome, Watch
 from .prepare import Preparation, Prepared
 from .room import room_for
 from .simulate import Measured, simulated
@@ -30,32 +32,6 @@ from .stream import Finished, stream
 
 SHOWN = (0.5, 0.25, 0.75)
 """The images of a file that its report shows, as shares of the way through it."""
-
-
-class Watch:
-    """Hears how a file is getting on. This one says nothing."""
-
-    def begin(self, file: Path, images: int, done: int) -> None:
-        """A file was understood; some of its images may be there from before."""
-
-    def tick(self, images: float) -> None:
-        """So much of the work is done, in images."""
-
-    def say(self, sentence: str) -> None:
-        """Something a user should know."""
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What became of a file."""
-
-    file: Path
-    written: list[Path]
-    report: Content | None = None
-    """None if it could not be reconstructed."""
-    error: str = ""
-    again: bool = False
-    """Whether it was there from before."""
 
 
 def reconstruct_file(
@@ -79,10 +55,10 @@ def reconstruct_file(
     formats = [writer_named(form) for form in formats]
     writable_folder(out)
     name = name or stem(file)
-    order = _order(file, formats, options)
+    order = order_of(file, formats, options)
     report = out / f"{name}.json"
-    known = _report(report)
-    if not again and known is not None and known.get("order") == order and _all_there(out, known):
+    known = earlier_report(report)
+    if not again and known is not None and known.get("order") == order and all_there(out, known):
         return Outcome(file, [out / own for own in known["written"]], known, again=True)
     unfinished = out / f".{name}.unfinished"
     ours = again or known is not None or unfinished.is_dir()
@@ -91,19 +67,17 @@ def reconstruct_file(
         with contextlib.ExitStack() as files:
             run = _Run(file, options, journal, files)
             targets = formats or (run.raw.family,)
-            _check_targets(out, name, targets, run, ours)
+            check_targets(out, name, targets, len(run.scan), file, options, ours)
             model = model or PnPilot()
             run.reconstruct(model, room or room_for(run.scan, model.denoiser.device), watch)
             written = run.write(out, name, targets)
             content = run.report(model, order, written, name)
             written += write_report(out, name, content, run.pictures())
     except PnPilotError as error:
-        if not journal.done:
-            journal.close()
         message = str(error)
         raise BadInput(message if message.startswith(str(file)) else f"{file}: {message}") from error
     finally:
-        journal.drop_scratch()
+        journal.rest()
     journal.close()
     return Outcome(file, written, content)
 
@@ -254,55 +228,3 @@ class _Run:
             yield
         finally:
             self.seconds[what] = self.seconds.get(what, 0.0) + time.perf_counter() - started
-
-
-def stem(file: Path) -> str:
-    """What results are called."""
-    name = file.name
-    for suffix in (".nii.gz", file.suffix):
-        if suffix and name.lower().endswith(suffix.lower()):
-            return name[: -len(suffix)] or name
-    return name
-
-
-def _order(file: Path, formats: Sequence[str], options: Options) -> dict[str, Any]:
-    """What a run depends on: the same order for the same files gives the same results."""
-    pair = [own for own in (file, file.with_suffix(".cfl"), Path(f"{file}.cfl")) if own.suffix == ".cfl"]
-    used = [file, *pair, options.maps, options.noise, options.mask]
-    files = {str(own): _state(own) for own in used if own is not None and own.exists()}
-    told = {key: sorted(value) if isinstance(value, frozenset) else str(value) for key, value in vars(options).items()}
-    return {"files": files, "formats": list(formats), "options": told, "version": header()["versions"]["pnpilot"]}
-
-
-def _state(file: Path) -> list[int]:
-    found = file.stat()
-    return [found.st_size, found.st_mtime_ns]
-
-
-def _report(path: Path) -> Any:
-    """A report of ours, or None."""
-    with contextlib.suppress(BadInput):
-        content = read_json(path) if path.exists() else None
-        return content if isinstance(content, dict) and "order" in content else None
-    return None
-
-
-def _all_there(out: Path, report: Any) -> bool:
-    return all((out / name).exists() for name in report["written"])
-
-
-def _check_targets(out: Path, name: str, formats: Sequence[str], run: _Run, ours: bool) -> None:
-    """Refuse to replace the input, or what somebody else wrote."""
-    inputs = {path.resolve() for path in (run.file, *_given(run.options))}
-    inputs |= {path.with_suffix(suffix) for path in inputs for suffix in (".hdr", ".cfl")}
-    for form in formats:
-        check_replaceable(form, out, name, len(run.scan))
-        target = out / f"{name}{WRITERS[form].suffix}"
-        require(
-            target.resolve() not in inputs, f"the result would replace its own input {target}: choose another --out"
-        )
-        require(ours or not target.exists(), f"{target} is there already, and not from here: choose another --out")
-
-
-def _given(options: Options) -> list[Path]:
-    return [path for path in (options.maps, options.noise, options.mask) if path is not None]
