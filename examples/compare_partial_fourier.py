@@ -19,7 +19,7 @@ from pnpilot.benchmark.report import table
 from pnpilot.benchmark.scan import Scan, estimated_maps
 from pnpilot.io.kspace import read_coils
 from pnpilot.io.raw import Raw, Scratch, Stored
-from pnpilot.recon import Options, Preparation, batch, prepare
+from pnpilot.recon import Options, Preparation, batch, partial_fourier, prepare
 from pnpilot.tasks._masks import build_mask
 
 WEIGHTS = 0.0, 0.003, 0.01, 0.03, 0.1
@@ -37,7 +37,7 @@ def main() -> None:
         mask = cut(kspace.shape[1], kspace.shape[2], axis, kept, factor)
         cells = []
         for weight in WEIGHTS:
-            prepare.HELD = weight
+            partial_fourier.HELD = prepare.HELD = weight
             raw = Raw(Stored((mask * kspace).numpy(), ("coil", "y", "x")), "numpy")
             options = Options(without=frozenset() if weight else frozenset({"phase"}))
             image = Preparation(raw, options, Scratch(Path()), None, None)[0]

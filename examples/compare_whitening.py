@@ -2,8 +2,9 @@
 
     python examples/compare_whitening.py espirit_full.cfl
 
-The truth is clean: what `PnPilot()` makes of the whole scan, measured anew behind the scan's own maps. Noise is added with
-the covariance that the scan shows, and with one coil five times as noisy. PSNR in dB of the magnitude inside the head.
+The truth is clean: what `PnPilot()` makes of the whole scan, measured anew behind the scan's own maps. Noise is added
+with the covariance that the scan shows, and with one coil five times as noisy. PSNR in dB of the magnitude inside the
+head.
 """
 
 from __future__ import annotations

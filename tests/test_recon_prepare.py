@@ -19,9 +19,12 @@ from pnpilot.io.cfl import read_cfl, write_cfl
 from pnpilot.io.raw import Raw, Scratch, Stored
 from pnpilot.io.readers import open_raw
 from pnpilot.physics import Sense
-from pnpilot.recon.fourier import cropped_readout, resized, to_image, to_kspace
+from pnpilot.recon.fourier import resized, to_image, to_kspace
 from pnpilot.recon.options import STEPS, Options
-from pnpilot.recon.prepare import HELD, Preparation, Prepared, batch
+from pnpilot.recon.oversampling import cropped_readout
+from pnpilot.recon.partial_fourier import HELD
+from pnpilot.recon.prepare import Preparation
+from pnpilot.recon.prepared import Prepared, batch
 from pnpilot.recon.sampling import calibration_block, lopsided, middle_part, sampled
 from pnpilot.recon.simulate import Measured, simulated
 from pnpilot.tasks._masks import MASKS, build_mask
@@ -222,7 +225,8 @@ def test_the_phase_constraint_of_partial_fourier() -> None:
     few = scan(kspace, given=maps_of())[0]
     assert few.said["phase"] == (
         False,
-        "partial Fourier along y: 54 % of the range was measured; too little on the other side to know the phase from",
+        "partial Fourier along y: 54 % of the range was measured; too little is measured "
+        "whole around the middle to know the phase from",
     )
     assert few.turn is None
 
@@ -473,7 +477,7 @@ def test_maps_are_estimated_from_the_block_in_the_middle() -> None:
     mask = build_mask("calibrated", HEIGHT, WIDTH, 1.6, torch.Generator().manual_seed(0)).numpy()
     image = scan((coils_of(0.002) * mask).astype(np.complex64), without={"whitening"})[0]
     assert image.maps is not None
-    assert image.calibration == "ESPIRiT from 48×20 samples"
+    assert image.calibration == "ESPIRiT from 20×20 samples in the middle"
     assert image.said["coil maps"] == (True, image.calibration)
     inside = np.abs(object_of()) > 0.1
     maps, true = image.maps[0].numpy(), maps_of()
@@ -481,7 +485,7 @@ def test_maps_are_estimated_from_the_block_in_the_middle() -> None:
     agreement = np.abs((maps.conj() * true).sum(0))[inside]
     assert agreement.min() > 0.98
     separate = scan((coils_of(0.002) * mask).astype(np.complex64), calibration=Stored(coils_of(0.002), COIL_AXES))[0]
-    assert separate.calibration == "ESPIRiT from a separate scan, 48×40 samples"
+    assert separate.calibration == "ESPIRiT from a separate scan, 24×24 samples in the middle"
 
 
 @needs_bart
@@ -652,9 +656,11 @@ def test_what_does_not_fit_is_refused_in_one_line(axes: tuple[str, ...], others:
 def test_steps_are_known_by_their_names() -> None:
     with pytest.raises(UnknownName, match="unknown step 'whiten'; known: oversampling, whitening"):
         Options(without=frozenset({"whiten"}))
+    with pytest.raises(BadInput, match="crop is done wherever there is a reason for it: only whitening"):
+        Options(always=frozenset({"crop"}))
     kspace = coils_of(0.01)
     for step in STEPS:
-        for how in ("without", "always"):
+        for how in ("without", "always") if step == "whitening" else ("without",):
             others: dict[str, Any] = {"given": maps_of(), how: {step}}
             assert apart(seen(scan(kspace, **others)[0]), object_of()) < 0.2, f"{how} {step} changes what is seen"
 

@@ -20,7 +20,7 @@ from pnpilot.policies.base import Policy
 from pnpilot.problems import Problem
 from pnpilot.recon import Options, Watch, reconstruct_file, reconstruct_files, stream
 from pnpilot.recon.files import named_apart
-from pnpilot.recon.prepare import Prepared, batch
+from pnpilot.recon.prepared import Prepared, batch
 from pnpilot.solvers import build_solver
 from pnpilot.types import Action
 from tests.scans import saved, slices

@@ -22,7 +22,8 @@ from pnpilot.problems.base import problem_type
 from pnpilot.problems.multi_coil import MultiCoil
 from pnpilot.recon.fourier import to_kspace
 from pnpilot.recon.options import Options
-from pnpilot.recon.prepare import Preparation, batch
+from pnpilot.recon.prepare import Preparation
+from pnpilot.recon.prepared import batch
 from pnpilot.tasks.multi_coil import simulated_maps
 from pnpilot.types import per_sample
 from tests.conftest import phantom

@@ -35,7 +35,7 @@ def reconstruct(
     without: Annotated[
         list[str] | None, typer.Option(metavar="STEP", help="Leave out a step that is named below.")
     ] = None,
-    always: Annotated[list[str] | None, typer.Option(metavar="STEP", help="Do such a step in any case.")] = None,
+    always: Annotated[list[str] | None, typer.Option(metavar="STEP", help="whitening: do it in any case.")] = None,
     batch: Annotated[int | None, typer.Option(metavar="N", help="Images in work at a time.", min=1)] = None,
     again: Annotated[bool, typer.Option("--again", help="Also what is there already.")] = False,
     device: Annotated[str, typer.Option(metavar="NAME", help="cuda, cpu, or auto.")] = "auto",

@@ -3,7 +3,8 @@
 from .files import reconstruct_files
 from .options import STEPS, Options
 from .outcome import Outcome, Watch
-from .prepare import Preparation, Prepared, batch
+from .prepare import Preparation
+from .prepared import Prepared, batch
 from .run import reconstruct_file
 
 __all__ = [

@@ -8,6 +8,7 @@ import numpy as np
 
 from ..errors import BadInput
 from .fourier import to_image
+from .options import Options
 from .sampling import calibration_block, middle_part
 
 MOST_COILS = 16
@@ -20,7 +21,6 @@ EXPLAINED = 0.9
 """Maps that fit hold this share of the energy of the coil images at low resolution, at least."""
 CROP = 0.8
 """sigpy's threshold for maps: its default leaves holes in heads."""
-
 DAMPED = 0.02
 """Weight of JSENSE's ridge. Without one, its conjugate gradients go on after they are there, and blow rounding up."""
 
@@ -30,6 +30,15 @@ def compression(kspace: np.ndarray, count: int = MOST_COILS) -> tuple[np.ndarray
     flat = kspace.reshape(len(kspace), -1)
     energy, vectors = np.linalg.eigh(flat @ flat.conj().T)  # the weakest first
     return vectors[:, ::-1][:, :count].conj().T, float(energy[::-1][:count].sum() / max(energy.sum(), 1e-300))
+
+
+def fewer_coils(kspace: np.ndarray, options: Options) -> tuple[np.ndarray, tuple[bool, str]]:
+    """A matrix to as many coils as are kept, and what was done."""
+    if options.skips("compression"):
+        return np.eye(len(kspace), dtype=np.complex64), (False, "switched off")
+    matrix, share = compression(kspace)
+    told = f"{len(kspace)} coils compressed to {len(matrix)}, with {100 * share:.2f} % of the energy"
+    return matrix, (True, told)
 
 
 def mixed(matrix: np.ndarray, coils: np.ndarray) -> np.ndarray:
@@ -48,7 +57,8 @@ def maps_from(
     block = calibration_block(mask if calibration is None else np.abs(calibration).max(0) > 0)
     maps = estimated_maps(source, block) if min(block) >= SMALLEST else None
     if maps is not None and explains(maps, source, block):
-        origin = f"ESPIRiT from {origin}{block[0]}×{block[1]} samples"
+        side = min(*block, WIDEST)
+        origin = f"ESPIRiT from {origin}{side}×{side} samples in the middle"
     else:
         why = "ESPIRiT does not explain the coils" if maps is not None else "too few for ESPIRiT"
         maps, origin = joint_maps(kspace, mask), f"JSENSE: {block[0]}×{block[1]} samples in the middle are whole, {why}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..errors import UnknownName
+from ..errors import BadInput, UnknownName
 
 STEPS = {
     "oversampling": "cut off the part of the field of view that was read out in excess",
@@ -38,6 +38,8 @@ class Options:
         for name in sorted(self.without | self.always):
             if name not in STEPS:
                 raise UnknownName(f"unknown step {name!r}; known: {', '.join(STEPS)}")
+        for name in sorted(self.always - {"whitening"}):
+            raise BadInput(f"{name} is done wherever there is a reason for it: only whitening can be forced")
 
     def skips(self, step: str) -> bool:
         """Whether a step was switched off."""

@@ -25,7 +25,8 @@ from .journal import Journal
 from .options import Options
 from .order import all_there, check_targets, earlier_report, order_of, stem
 from .outcome import Outcome, Watch
-from .prepare import Preparation, Prepared
+from .prepare import Preparation
+from .prepared import Prepared
 from .room import room_for
 from .simulate import Measured, simulated
 from .stream import Finished, stream
@@ -111,7 +112,7 @@ class _Run:
                 "it holds finished images, not a measurement: --simulate 'radial x4' measures them anew, as a trial"
             )
         if self.options.simulate is not None:
-            self.raw, sentence = simulated(self.raw, self.options.simulate, self.options.seed)
+            self.raw, sentence = simulated(self.raw, self.options.simulate, self.options.seed, self.options.axes)
             self.warnings.append(sentence)
 
     def _final(self, axis: str, length: int) -> int:

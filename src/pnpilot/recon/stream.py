@@ -17,7 +17,7 @@ from ..problems import Problem
 from ..problems._least_squares import noise_like
 from ..step import Step
 from ..types import mentioned, per_sample, renumbered
-from .prepare import Prepared, batch
+from .prepared import Prepared, batch
 
 WORTH = 4
 """A new batch is begun when a quarter of the room is free: smaller ones do not keep a GPU busy."""
