@@ -18,7 +18,7 @@ lint: $(VENV)/dev.stamp
 
 $(VENV)/run.stamp: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[mri]"
 	touch $@
 
 $(VENV)/dev.stamp: pyproject.toml

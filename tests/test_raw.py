@@ -241,3 +241,30 @@ def test_any_content_under_any_name_is_read_or_told(
             assert isinstance(raw, Raw)
     except BadInput as error:
         assert "\n" not in str(error) and str(path) in str(error)
+
+
+@pytest.mark.parametrize("codes", ["LPS", "RAS", "PIR", "ASL", "SAL", "IRA"])
+def test_upright_pictures_are_those_that_nibabel_reorients_to(codes: str) -> None:
+    """Rows to the back or the feet, columns to the left or the back: L, P and I are the ends of NIfTI's axes turned."""
+    import nibabel
+
+    volume = np.arange(4 * 5 * 6.0).reshape(4, 5, 6)
+    turned = nibabel.orientations.axcodes2ornt(tuple(codes))
+    affine = np.diag([1.0, 1.0, 1.0, 1.0])
+    affine[:3, :3] = 0
+    for index, (axis, sign) in enumerate(turned):
+        affine[int(axis), index] = 2.0 * sign
+    geometry = Geometry.of(affine, ("x", "y", "slice"), volume.shape)
+    seen = geometry.upright(volume[:, :, 3], ("x", "y"))
+    plane = {code for code in codes[:2]}
+    wanted = {"axial": "PL", "coronal": "IL", "sagittal": "IP"}
+    view = "sagittal" if not plane & set("RL") else "coronal" if not plane & set("AP") else "axial"
+    image = nibabel.Nifti1Image(volume, affine)
+    third = next(code for pair in ("RL", "AP", "SI") for code in pair if code == codes[2])
+    expected = image.as_reoriented(
+        nibabel.orientations.ornt_transform(turned, nibabel.orientations.axcodes2ornt((*wanted[view], third)))
+    ).get_fdata()[:, :, 3]
+    assert np.array_equal(seen, expected)
+    assert geometry.upright(volume[:, :, 3], ("row", "column")) is not None
+    unknown = Geometry(geometry.steps, geometry.centre, oriented=False)
+    assert np.array_equal(unknown.upright(volume[:, :, 3], ("x", "y")), volume[:, :, 3])

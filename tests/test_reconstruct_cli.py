@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from tests.cli import COMMAND, PLAIN, Said, run_process, wait_for
 from tests.scans import saved, slices
 
 Say = Callable[..., Said]
+ROOT = Path(__file__).parent.parent
 
 
 def test_a_scan_goes_in_and_an_image_comes_out(say: Say, tmp_path: Path) -> None:
@@ -82,6 +84,43 @@ def test_one_bad_file_ends_in_two_and_one_of_many_in_one(say: Say, tmp_path: Pat
     assert f"skipped: {bad}" in many.err
     assert "1 of 2 files reconstructed, 1 failed" in many.err.splitlines()[-1]
     assert (tmp_path / "out/good.npy").exists()
+
+
+WRITER = '''
+from pnpilot.io.writers import WRITERS, Writer
+
+@WRITERS.register("means")
+class Means(Writer):
+    """The mean of every image, one per line."""
+    suffix, holds = ".means", "means"
+    def write(self, folder, name, volume):
+        path = folder / f"{name}.means"
+        path.write_text("".join(f"{abs(image).mean()}\\n" for image in volume))
+        return [path]
+'''
+
+
+def test_a_format_of_ones_own_is_one_file(say: Say, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The reader of docs/adding.md, and a writer, from outside the package."""
+    from pnpilot.io.readers import READERS
+    from pnpilot.io.writers import WRITERS
+
+    for registry in (READERS, WRITERS):
+        monkeypatch.setattr(registry, "_entries", {name: registry[name] for name in registry})  # type: ignore[attr-defined]
+    monkeypatch.setenv("PNPILOT_WITH", "")
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs/adding.md").read_text(), re.DOTALL)
+    (reader,) = [block for block in blocks if "READERS" in block]
+    reader = reader.replace("from ..raw", "from pnpilot.io.raw").replace("from .base", "from pnpilot.io.readers.base")
+    (tmp_path / "own_formats.py").write_text(reader + WRITER)
+    kspace = slices(1, height=256, width=256, noise=0.01)[0, 0]
+    pairs = np.stack([kspace.real, kspace.imag], -1)
+    (tmp_path / "scan.iq").write_bytes((3e4 * pairs / np.abs(pairs).max()).astype("<i2").tobytes())
+    given = ("--with", tmp_path / "own_formats.py", "--out", tmp_path / "out")
+    said = say("reconstruct", tmp_path / "scan.iq", *given, "--format", "means,npy")
+    assert said.code == 0, said.err
+    assert np.load(tmp_path / "out/scan.npy").squeeze().shape == (256, 256)
+    assert float((tmp_path / "out/scan.means").read_text()) > 0
+    assert "rawiq" in say("list", "readers").out
 
 
 def test_help_fits_a_screen(say: Say, monkeypatch: pytest.MonkeyPatch) -> None:

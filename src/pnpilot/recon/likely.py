@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -25,8 +26,8 @@ FORETOLD = 0.1
 """Coils leave at most this share of each other unexplained."""
 DOUBTFUL = 0.3
 """Up to here they may be coils with much noise; different slices leave more."""
-ALIKE = 0.9
-"""Phases that agree so well are those of slices or repeats: every coil has its own."""
+ALIKE = 0.95
+"""Images whose phases agree so well are slices, and whose magnitudes do are repeats or echoes: coils differ in both."""
 
 
 def likely_names(data: Lazy, long: list[int], what: str) -> dict[int, str]:
@@ -47,8 +48,12 @@ def likely_names(data: Lazy, long: list[int], what: str) -> dict[int, str]:
     )
     others = [axis for axis in long if axis not in names]
     require(len(others) <= 2, f"{what} has shape {shape}: name its axes, as in --axes slice,coil,y,x")
-    strangeness = {axis: _unlike_coils(_channels(data, axis, plane, names)) for axis in others}
+    # In one plane of a volume, coils that lie across it look alike.
+    pairs = list(itertools.combinations(plane, 2))
+    strangeness = {axis: min(_unlike_coils(_channels(data, axis, pair, names)) for pair in pairs) for axis in others}
     coil = min(strangeness, key=lambda axis: strangeness[axis], default=None)
+    both = len(others) > 1 and max(strangeness.values()) <= FORETOLD
+    require(not both, f"{what} has shape {shape}, and two axes may be coils: name them, as in --axes slice,coil,y,x")
     doubtful = coil is not None and FORETOLD < strangeness[coil] < DOUBTFUL
     require(
         not doubtful, f"{what} has shape {shape}, and axis {coil} may be coils or not: name them, as in --axes coil,y,x"
@@ -84,28 +89,34 @@ def _gathered(data: Lazy, axis: int, long: list[int]) -> float:
 
 
 def _cornered(data: Lazy, plane: list[int], names: dict[int, str]) -> bool:
-    """Whether k-space is much stronger in its corner than in its middle."""
-    parts = {axis: 2 for axis, name in names.items() if name == PART}
-    middle = _complex(data, parts | {axis: 2 * CORNER for axis in plane})
-    corner = _complex(data, parts | {axis: CORNER for axis in plane}, begin=plane)
-    return bool(np.square(np.abs(middle)).mean() < FAINT * np.square(np.abs(corner)).mean())
+    """Whether k-space is much stronger in its corner than in its middle, or at the beginning of some of its axes."""
+    lengths = {axis: 2 for axis, name in names.items() if name == PART} | {axis: 2 * CORNER for axis in plane}
+    middle = np.square(np.abs(_complex(data, lengths))).mean()
+    for count in range(1, len(plane) + 1):
+        for some in itertools.combinations(plane, count):
+            corner = _complex(data, lengths | dict.fromkeys(some, CORNER), dict.fromkeys(some, 0))
+            if middle < FAINT * np.square(np.abs(corner)).mean():
+                return True
+    return False
 
 
-def _channels(data: Lazy, axis: int, plane: list[int], names: dict[int, str]) -> np.ndarray:
+def _channels(data: Lazy, axis: int, plane: tuple[int, ...], names: dict[int, str]) -> np.ndarray:
     """The middle of k-space of a few channels along an axis, (channels, rows, columns), where it is strongest."""
-    wanted = {other: CHANNELS for other in range(len(data.shape)) if other not in plane}
-    wanted |= {other: BLOCK for other in plane[-2:]}
-    part = _complex(data, wanted)
+    wanted = {other: CHANNELS for other in range(len(data.shape)) if other not in (axis, *plane)}
+    wanted |= {other: BLOCK for other in plane}
+    # From all along the axis: coils that are neighbours of many see nearly the same.
+    places = np.linspace(0, data.shape[axis] - 1, min(data.shape[axis], CHANNELS)).round().astype(int)
+    part = np.concatenate([_complex(data, wanted, {axis: int(place)}) for place in places], axis)
     if PART in names.values():
         place = next(other for other, name in names.items() if name == PART)
         part = part.take([0], place) + 1j * part.take([1], place)
-    moved = np.moveaxis(part, (axis, *plane[-2:]), (0, -2, -1))
+    moved = np.moveaxis(part, (axis, *plane), (0, -2, -1))
     moved = moved.reshape(len(moved), -1, *moved.shape[-2:])
     return moved[:, np.square(np.abs(moved)).sum((0, 2, 3)).argmax()]
 
 
 def _unlike_coils(block: np.ndarray) -> float:
-    """How much the neighbourhoods of other channels leave unexplained of each, if all have phases of their own, or 1.
+    """How much the neighbourhoods of other channels leave unexplained of each, or 1 where channels are too much alike.
 
     Coils see one object through smooth windows: a sample of one is a mixture of samples near it in the others.
     """
@@ -114,8 +125,9 @@ def _unlike_coils(block: np.ndarray) -> float:
         return 1.0
     images = to_image(block * np.outer(*(np.hanning(length + 2)[1:-1] for length in block.shape[1:])))
     pairs = [(one, other) for one in range(len(images)) for other in range(one)]
-    alike = [_alike(images[one], images[other]) for one, other in pairs]
-    if np.median(alike) > ALIKE:
+    phases = [_alike(images[one], images[other]) for one, other in pairs]
+    bright = [_as_bright(images[one], images[other]) for one, other in pairs]
+    if max(np.median(phases), np.median(bright)) > ALIKE:
         return 1.0
     near = np.lib.stride_tricks.sliding_window_view(block, (3, 3), axis=(1, 2)).reshape(len(block), -1, 9)
     left = []
@@ -136,15 +148,22 @@ def _alike(one: np.ndarray, other: np.ndarray) -> float:
     return float(product.real.sum() / max(np.abs(product).sum(dtype=float), 1e-300))
 
 
-def _complex(data: Lazy, lengths: dict[int, int], begin: Sequence[int] = ()) -> np.ndarray:
+def _as_bright(one: np.ndarray, other: np.ndarray) -> float:
+    """How far two images have the same magnitude, but for a factor: one where they have it everywhere."""
+    one, other = np.abs(one), np.abs(other)
+    size = np.linalg.norm(one) * np.linalg.norm(other)
+    return float((one * other).sum() / max(size, 1e-300))
+
+
+def _complex(data: Lazy, lengths: Mapping[int, int], begin: Mapping[int, int] | None = None) -> np.ndarray:
     """The middle of an array: so many entries of these axes, one of all others, which stay as axes of one.
 
-    Along some axes they are the first and not the middle ones.
+    Along some axes they `begin` elsewhere.
     """
     index = []
     for axis, size in enumerate(data.shape):
         length = min(lengths.get(axis, 1), size)
-        first = 0 if axis in begin else size // 2 - length // 2
+        first = (begin or {}).get(axis, size // 2 - length // 2)
         index.append(slice(first, first + length))
     part: Any = np.asarray(data[tuple(index)])
-    return np.nan_to_num(part.astype(np.complex64), posinf=0, neginf=0)
+    return np.nan_to_num(part.astype(np.complex128), posinf=0, neginf=0)

@@ -8,7 +8,7 @@ from .fourier import to_image
 from .options import Options
 from .sampling import Lopsided, calibration_block, lopsided
 
-HELD = 0.01
+HELD = 0.003
 """λ of the constraint, in units of the data term (`docs/reconstruct/partial-fourier.md` has others)."""
 FEWEST = 4
 """At least so many samples on either side of the zero frequency show the phase."""

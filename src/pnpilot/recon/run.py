@@ -219,8 +219,13 @@ class _Run:
             record = self.journal.record(number)
             if not record["empty"]:
                 told = self._told(number, record)
-                drawn.append((told["name"], panels(*self.journal.pictures(number))))
+                shown = [self._upright(picture) for picture in self.journal.pictures(number)]
+                drawn.append((told["name"], panels(*shown)))
         return drawn
+
+    def _upright(self, picture: np.ndarray) -> np.ndarray:
+        geometry = self.raw.geometry
+        return picture if geometry is None else geometry.upright(picture, self.scan.kspace.plane)
 
     @contextlib.contextmanager
     def _timed(self, what: str) -> Iterator[None]:

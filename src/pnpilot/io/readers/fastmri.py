@@ -126,5 +126,5 @@ def _sizes(raw: Raw, encoding: Any, axes: tuple[str, ...], shape: tuple[int, ...
     raw.oversampled = "x" if "x" in raw.matrix else None
     sizes = [_mrd_header.spacing(encoding, axis) for axis in "xyz"]
     if all(size > 0 for size in sizes):
-        raw.geometry = Geometry(dict(zip(("x", "y", SLICE), np.diag(sizes), strict=True)), np.zeros(3))
+        raw.geometry = Geometry(dict(zip(("x", "y", SLICE), np.diag(sizes), strict=True)), np.zeros(3), oriented=False)
         raw.notes.append("pixel sizes are known, orientation and position are not: images are centred, axes as stored")

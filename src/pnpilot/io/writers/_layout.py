@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from ..geometry import Geometry
 from ..raw import SLICE, SPACE
 from .base import Volume, Writer
 
@@ -48,7 +48,7 @@ def affine(volume: Volume) -> np.ndarray | None:
         if count > 1:
             return None  # how far apart the slices are is not known
         normal = np.cross(geometry.steps[column], geometry.steps[row])  # the direction that DICOM counts slices in
-        geometry = Geometry({**geometry.steps, beyond: normal / np.linalg.norm(normal)}, geometry.centre)
+        geometry = replace(geometry, steps={**geometry.steps, beyond: normal / np.linalg.norm(normal)})
     return geometry.affine((row, column, beyond), (*volume.shape[-2:], count))
 
 

@@ -17,7 +17,7 @@ CLIPPED = 0.001
 
 @WRITERS.register("png")
 class Png(Writer):
-    """PNG pictures to look at: magnitudes in 8 bits, one grey scale for all images."""
+    """PNG pictures to look at: magnitudes in 8 bits, one grey scale for all images, upright where that is known."""
 
     suffix = ".png"
     folders = True
@@ -28,7 +28,8 @@ class Png(Writer):
         white = brightest(volume, CLIPPED)
         made, paths = picture_paths(self, folder, name, len(volume))
         for path, image in zip(paths, volume, strict=True):
-            grey = np.abs(image) * (255 / white if white > 0 else 0.0)
+            seen = image if volume.geometry is None else volume.geometry.upright(image, volume.axes[-2:])
+            grey = np.abs(seen) * (255 / white if white > 0 else 0.0)
             Image.fromarray(np.minimum(grey, 255).round().astype(np.uint8)).save(path)
         return [made]
 
