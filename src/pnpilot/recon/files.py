@@ -25,7 +25,8 @@ def named_apart(files: Sequence[Path]) -> dict[Path, str]:
     """What the results of each file are called: its stem, or more of its path where several share that."""
     # Both files of a pair of BART's may be named, as a pattern of the shell does.
     headers = {file.with_suffix(".cfl") for file in files if file.suffix == ".hdr"}
-    unique = dict.fromkeys(file for file in files if not (file.suffix == ".cfl" and file in headers))
+    alone = [file for file in files if not (file.suffix == ".cfl" and file in headers)]
+    unique = list({file.absolute(): file for file in reversed(alone)}.values())[::-1]
     for make in (stem, _with_suffix, _with_parent):
         names = {file: make(file) for file in unique}
         if len(set(names.values())) == len(names):

@@ -5,18 +5,21 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ..errors import CannotWrite
 from ..io.files import read_json, writable_folder, write_atomically, write_json
 from ..io.raw import Scratch
 from .stream import Finished
 
 ORDER = "order.json"
+PARTS = ("image", "record", "start", "objection")
 
 
 class Journal:
@@ -26,13 +29,16 @@ class Journal:
         """`order` is what was asked for: what is there is used only if it was for the same."""
         self.folder = folder
         order = json.loads(json.dumps(order))
-        if folder.is_dir() and _read(folder / ORDER) != order:
-            shutil.rmtree(folder)
-        writable_folder(folder)
+        self._lock = _alone(writable_folder(folder))
+        before = _read(folder / ORDER)
+        self.begun = before is not None and any(folder.glob("*.npz"))
+        """Whether there was a run, of this order or another, that had passed all checks."""
+        if before != order:
+            _emptied(folder)
+        self.done = {int(path.stem) for path in folder.glob("*.npz") if path.stem.isdecimal() and _whole(path)}
         self._tidy()  # after a run that was killed
         write_json(folder / ORDER, order)
         self.scratch = Scratch(folder)
-        self.done = {int(path.stem) for path in folder.glob("*.npz") if path.stem.isdecimal()}
 
     def keep(self, finished: Finished) -> None:
         """Write an image down."""
@@ -64,18 +70,24 @@ class Journal:
     def close(self) -> None:
         """Everything is written elsewhere."""
         shutil.rmtree(self.folder, ignore_errors=True)
+        self._release()
 
     def rest(self) -> None:
         """Keep what is finished and nothing else."""
         if self.done:
-            self._tidy()
+            with contextlib.suppress(OSError):  # somebody deleted the folder meanwhile
+                self._tidy()
+            self._release()
         else:
             self.close()
 
     def _tidy(self) -> None:
-        for path in self.folder.iterdir():
-            if path.suffix != ".npz" and path.name != ORDER:
-                shutil.rmtree(path) if path.is_dir() else path.unlink()
+        _emptied(self.folder, {ORDER, *(self._path(number).name for number in self.done)})
+
+    def _release(self) -> None:
+        if self._lock is not None:
+            os.close(self._lock)
+        self._lock = None
 
     def _path(self, number: int) -> Path:
         return self.folder / f"{number:08d}.npz"
@@ -87,6 +99,36 @@ class Journal:
 
 def _fits(image: np.ndarray) -> bool:
     return bool(1e-3 < np.abs(image).max(initial=0) < 6e4)
+
+
+def _alone(folder: Path) -> int | None:
+    """Hold the folder as long as this process works there: two runs would throw away each other's files."""
+    try:
+        import fcntl
+    except ImportError:  # a system without it
+        return None
+    try:
+        lock = os.open(folder, os.O_RDONLY)
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        os.close(lock)
+        raise CannotWrite(f"another run is at work in {folder}: wait for it, or choose another --out") from error
+    except OSError:  # a disk without it
+        return None
+    return lock
+
+
+def _emptied(folder: Path, kept: Collection[str] = ()) -> None:
+    for path in folder.iterdir():
+        if path.name not in kept:
+            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+
+
+def _whole(path: Path) -> bool:
+    """Whether a disk that failed, or somebody, did no harm to an image."""
+    with contextlib.suppress(Exception), np.load(path, allow_pickle=False) as parts:
+        return all(parts[name].size > 0 for name in PARTS)
+    return False
 
 
 def _read(path: Path) -> Any:

@@ -62,8 +62,8 @@ def reconstruct_file(
     if not again and known is not None and known.get("order") == order and all_there(out, known):
         return Outcome(file, [out / own for own in known["written"]], known, again=True)
     unfinished = out / f".{name}.unfinished"
-    ours = again or known is not None or unfinished.is_dir()
     journal = Journal(unfinished, order)
+    ours = again or journal.begun
     try:
         with contextlib.ExitStack() as files:
             run = _Run(file, options, journal, files)
