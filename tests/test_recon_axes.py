@@ -66,6 +66,36 @@ def test_any_order_is_found(order: list[int], slices: int, coils: int, noise: fl
     assert found(kspace) == tuple(name if lengths[name] > 1 else "one" for name in wanted)
 
 
+@pytest.mark.parametrize("coils", [8, 32])
+@pytest.mark.parametrize("kind", ["slices", "cine", "echoes"])
+def test_many_coils_without_phases_of_their_own(kind: str, coils: int) -> None:
+    """As sigpy simulates them; neighbours of many coils see nearly the same."""
+    from sigpy.mri import birdcage_maps
+
+    objects = phantom(48, 40, 4)[:, 0].numpy()
+    if kind == "cine":  # one of them, which moves and whose phase drifts
+        objects = np.stack([np.roll(objects[0], number % 2, 0) * np.exp(1j * number) for number in range(4)])
+    if kind == "echoes":
+        field = np.linspace(-1, 1, 48)[:, None] ** 2 + np.linspace(0, 1, 40)
+        objects = np.stack([objects[0] * np.exp((1.5j * field - 0.2) * number) for number in range(4)])
+    kspace = to_kspace(objects[:, None] * birdcage_maps((coils, 48, 40), r=1.3)).astype(np.complex64)
+    assert found(kspace) == NAMES
+    assert found(kspace[2]) == NAMES[1:]
+    assert found(kspace[:, 2]) == ("slice", "y", "x")
+
+
+def test_two_axes_that_may_be_coils_are_refused() -> None:
+    one, other = (simulated_maps(count, 48, 40, torch.Generator().manual_seed(count)).numpy() for count in (3, 4))
+    kspace = to_kspace(one[:, None] * other * phantom(48, 40, 1)[0].numpy()).astype(np.complex64)
+    with pytest.raises(BadInput, match="two axes may be coils: name them"):
+        named(Stored(kspace), None)
+
+
+@pytest.mark.parametrize("scale", [1e-25, 1e-12, 1e9])
+def test_any_unit_will_do(scale: float) -> None:
+    assert found(scan().astype(complex) * scale) == NAMES
+
+
 @pytest.mark.parametrize("place", [0, -1])
 @pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
 def test_real_and_imaginary_part_as_an_axis_of_two(place: int, order: tuple[int, ...]) -> None:
@@ -107,8 +137,8 @@ def test_empty_slices_are_no_coils() -> None:
 
 @pytest.mark.parametrize("part", [np.s_[:], np.s_[0], np.s_[:, 0], np.s_[0, 0]], ids=["both", "coils", "slices", "one"])
 def test_a_zero_frequency_in_the_corner_is_told(part: tuple[int, ...]) -> None:
-    corner = np.fft.ifftshift(scan(noise=0.05), axes=(-2, -1))[part]
-    for array in (corner, np.stack([corner.real, corner.imag], -1)):
+    corner, lines = (np.fft.ifftshift(scan(noise=0.05), axes=axes)[part] for axes in ((-2, -1), -2))
+    for array in (corner, lines, np.stack([corner.real, corner.imag], -1)):
         with pytest.raises(BadInput, match="the zero frequency of the array seems to be in the corner"):
             named(Stored(array), None)
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,7 +23,9 @@ from pnpilot.policies.base import Policy
 from pnpilot.problems import Problem
 from pnpilot.recon import Options, Watch, reconstruct_file, reconstruct_files, stream
 from pnpilot.recon.files import named_apart
+from pnpilot.recon.journal import Journal
 from pnpilot.recon.prepared import Prepared, batch
+from pnpilot.recon.run import _Run
 from pnpilot.solvers import build_solver
 from pnpilot.types import Action
 from tests.scans import saved, slices
@@ -157,6 +162,131 @@ def test_a_run_that_was_stopped_goes_on_where_it_was(tmp_path: Path, model: PnPi
     assert np.array_equal(np.load(tmp_path / "out/scan.npy"), np.load(tmp_path / "whole/scan.npy"))
 
 
+def test_images_that_were_damaged_meanwhile_are_done_again(tmp_path: Path, model: PnPilot) -> None:
+    file = saved(tmp_path / "scan.npz", slices(4))
+    with pytest.raises(KeyboardInterrupt):
+        reconstruct_file(file, tmp_path / "out", model=model, room=1, watch=Interrupted(after=2.5))
+    unfinished = tmp_path / "out/.scan.unfinished"
+    (unfinished / "00000001.npz").write_bytes((unfinished / "00000001.npz").read_bytes()[:300])
+    np.savez(unfinished / "00000077.npz", other=np.ones(3))
+    (unfinished / "note.txt").write_text("mine")
+    second = Counting()
+    reconstruct_file(file, tmp_path / "out", model=model, watch=second)
+    assert second.begun == [(4, 1)]
+    assert np.abs(np.load(tmp_path / "out/scan.npy")).reshape(4, -1).any(1).all()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs locks of POSIX")
+def test_two_runs_do_not_work_in_one_place(tmp_path: Path, model: PnPilot) -> None:
+    file = saved(tmp_path / "scan.npz", slices(2))
+
+    class Meanwhile(Counting):
+        def begin(self, file: Path, images: int, done: int) -> None:
+            with pytest.raises(BadInput, match="another run is at work"):
+                reconstruct_file(file, tmp_path / "out", model=model)
+            super().begin(file, images, done)
+
+    watch = Meanwhile()
+    assert reconstruct_file(file, tmp_path / "out", model=model, watch=watch).written
+    assert watch.begun == [(2, 0)]
+
+
+@pytest.mark.parametrize(
+    "edited", [{}, {"written": None}, {"written": [1]}, {"written": ["../../etc/passwd"]}, {"order": 5}]
+)
+def test_reports_that_were_edited_are_not_believed(tmp_path: Path, model: PnPilot, edited: dict[str, Any]) -> None:
+    file, report = saved(tmp_path / "scan.npz", slices(1)), tmp_path / "out/scan.json"
+    reconstruct_file(file, tmp_path / "out", model=model)
+    told = {**json.loads(report.read_text()), **edited} if edited else {}
+    report.write_text(json.dumps(told))
+    if edited == {"written": [1]}:
+        assert not reconstruct_file(file, tmp_path / "out", model=model).again
+    else:
+        with pytest.raises(BadInput, match=r"scan\.json is there already, and not from here"):
+            reconstruct_file(file, tmp_path / "out", model=model)
+
+
+def test_neither_sidecars_nor_results_of_another_file_are_replaced(tmp_path: Path, model: PnPilot) -> None:
+    file, sidecar = saved(tmp_path / "sub-01.npy", slices(1)[0, 0]), tmp_path / "sub-01.json"
+    sidecar.write_text('{"EchoTime": 0.03}')
+    for again in (False, True):
+        with pytest.raises(BadInput, match=r"sub-01\.json is there already, and not from here"):
+            reconstruct_file(file, tmp_path, model=model, formats=["png"], again=again)
+    assert sidecar.read_text() == '{"EchoTime": 0.03}'
+    reconstruct_file(file, tmp_path / "out", model=model)
+    before = (tmp_path / "out/sub-01.npy").read_bytes()
+    (tmp_path / "other").mkdir()
+    other = saved(tmp_path / "other/sub-01.npy", slices(2)[1, 0])
+    with pytest.raises(BadInput, match=r"is on another file, .*sub-01\.npy: choose another --out"):
+        reconstruct_file(other, tmp_path / "out", model=model)
+    assert (tmp_path / "out/sub-01.npy").read_bytes() == before
+    assert not list((tmp_path / "out").glob(".*"))
+    reconstruct_file(other, tmp_path / "out", model=model, again=True)
+    assert (tmp_path / "out/sub-01.npy").read_bytes() != before
+
+
+def test_a_folder_of_somebody_elses_pictures_is_not_replaced(tmp_path: Path, model: PnPilot) -> None:
+    file, mine = saved(tmp_path / "scan.npz", slices(2)), tmp_path / "out/scan_png/0000.png"
+    mine.parent.mkdir(parents=True)
+    mine.write_text("mine")
+    with pytest.raises(BadInput, match="scan_png is there already, and not from here"):
+        reconstruct_file(file, tmp_path / "out", model=model, formats=["png"])
+    assert mine.read_text() == "mine"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems refuse such names")
+def test_a_name_that_is_no_text_is_a_name(tmp_path: Path, model: PnPilot) -> None:
+    file = saved(tmp_path / "scan.npy", slices(1)[0, 0]).rename(os.fsdecode(bytes(tmp_path) + b"/bad\xff.npy"))
+    (image, *_) = reconstruct_file(file, tmp_path / "out", model=model).written
+    assert np.load(image).shape == (40, 32)
+
+
+def test_other_maps_under_the_same_name_are_seen(tmp_path: Path, model: PnPilot) -> None:
+    """A pair of BART's may be named without its suffix."""
+    file, maps = saved(tmp_path / "scan.npz", slices(1, coils=2)), tmp_path / "maps"
+    options = Options(maps=maps)
+    write_cfl(maps, np.full((1, 40, 32, 2), 0.7, np.complex64))
+    assert not reconstruct_file(file, tmp_path / "out", model=model, options=options).again
+    assert reconstruct_file(file, tmp_path / "out", model=model, options=options).again
+    write_cfl(maps, np.full((1, 40, 32, 2), 0.6, np.complex64))
+    assert not reconstruct_file(file, tmp_path / "out", model=model, options=options).again
+
+
+@pytest.mark.parametrize("name", ["bool.npy", "line.npy", "alone.npz", "beside.npz", "alone.mat", "alone.h5"])
+def test_masks_and_maps_may_have_files_of_their_own(tmp_path: Path, name: str) -> None:
+    """Bool or numbers, of one axis or two, alone or beside k-space."""
+    import h5py
+    import scipy.io
+
+    file, path = saved(tmp_path / "scan.npz", slices(1, coils=2)), tmp_path / name
+    mask, maps = np.zeros((40, 32), bool), np.full((2, 40, 32), 0.6, np.complex64)
+    mask[:, 8:24] = True
+    held: dict[str, Any] = {"mask": mask, "maps": maps}
+    if name == "beside.npz":
+        held["kspace"] = slices(2, coils=2)
+    if path.suffix == ".npy":
+        np.save(path, mask if name == "bool.npy" else mask[0].astype(float))
+    elif path.suffix == ".npz":
+        np.savez(path, **held)
+    elif path.suffix == ".mat":
+        scipy.io.savemat(path, held)
+    else:
+        with h5py.File(path, "w") as hdf5:
+            hdf5["mask"] = mask
+    both = path.suffix in (".npz", ".mat")
+    options = Options(mask=path, maps=path if both else None)
+    with contextlib.ExitStack() as files:
+        scan = _Run(file, options, Journal(tmp_path / "journal", {}), files).scan
+        image = scan[0]
+        assert torch.equal(image.mask, torch.from_numpy(mask.astype("f")))
+        assert not both or (image.maps is not None and torch.allclose(image.maps.abs(), torch.tensor(0.6)))
+    if name != "beside.npz":
+        with pytest.raises(BadInput, match="it holds no k-space"):
+            reconstruct_file(path, tmp_path / "out")
+        with pytest.raises(BadInput, match="it holds no noise"):
+            reconstruct_file(file, tmp_path / "out", options=Options(noise=path))
+
+
 def test_what_is_there_is_not_done_again(tmp_path: Path, model: PnPilot) -> None:
     file = saved(tmp_path / "scan.npz", slices(2))
     reconstruct_file(file, tmp_path / "out", model=model)
@@ -240,6 +370,7 @@ def test_results_of_files_with_one_name_are_told_apart(tmp_path: Path) -> None:
     assert list(named_apart([a, b]).values()) == ["one-scan-h5", "two-scan-h5"]
     pair = [tmp_path / "scan.cfl", tmp_path / "scan.hdr"]
     assert list(named_apart(pair).values()) == ["scan"], "both files of a pair are one scan"
+    assert list(named_apart([Path("scan.h5"), Path("scan.h5").absolute()]).values()) == ["scan"]
     with pytest.raises(BadInput, match="folders of their own"):
         named_apart([tmp_path / "x/one/scan.h5", tmp_path / "y/one/scan.h5"])
 

@@ -83,6 +83,8 @@ class Raw:
     """The axis of space along which more was read out than is wanted; `matrix` has its final length."""
     header: Any = None
     """What the format's library says of the file, for the writer of the same family: a pydicom dataset, for one."""
+    reader: str = ""
+    """The name of the reader, filled in by whoever asked it."""
     notes: list[str] = field(default_factory=list)
     """What a user should know about how the file was understood."""
     closes: Callable[[], Any] = lambda: None

@@ -126,7 +126,7 @@ def _emptied(folder: Path, kept: Collection[str] = ()) -> None:
 
 def _whole(path: Path) -> bool:
     """Whether a disk that failed, or somebody, did no harm to an image."""
-    with contextlib.suppress(Exception), np.load(path, allow_pickle=False) as parts:
+    with contextlib.suppress(Exception), path.open("rb") as file, np.load(file, allow_pickle=False) as parts:
         return all(parts[name].size > 0 for name in PARTS)
     return False
 

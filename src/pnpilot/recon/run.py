@@ -99,9 +99,11 @@ class _Run:
             }
             require(self.raw.measured is not None, "it holds no k-space")
             self._simulate()
-            if "mask" in others:
-                self.raw.mask = others["mask"].mask or others["mask"].measured
-            self.scan = Preparation(self.raw, options, journal.scratch, others.get("maps"), others.get("noise"))
+            for kind, other in others.items():
+                own = {"maps": other.maps, "noise": other.noise, "mask": other.mask}[kind] or other.measured
+                require(own is not None, f"{getattr(options, kind)}: it holds no {kind}")
+                setattr(self.raw, kind, own)
+            self.scan = Preparation(self.raw, options, journal.scratch)
         lengths = self.scan.kspace.lengths
         rows, columns = self.scan.kspace.plane
         self.sizes = self._final(rows, lengths[rows]), self._final(columns, lengths[columns])

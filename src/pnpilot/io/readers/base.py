@@ -67,7 +67,10 @@ def open_raw(path: Path, scratch: Scratch, key: str | None = None) -> Raw:
         _, head = _beginning(path)
         if any(READERS[name].fragile(head) for name in READERS):
             _trial.tried(path, scratch, key)
-        return reader_of(path).read(path, scratch, key)
+        reader = reader_of(path)
+        raw = reader.read(path, scratch, key)
+        raw.reader = reader.name
+        return raw
 
 
 @contextlib.contextmanager

@@ -50,6 +50,8 @@ class FastMRI(Reader):
 
 
 def _read(file: Any, key: str | None) -> Raw:
+    if key is None and list(_hdf5.datasets(file)) == ["mask"]:  # it goes with k-space in another file
+        return Raw(None, "hdf5", mask=Stored(_hdf5.numbers(_there(file, "mask"), "mask")), closes=file.close)
     name = _chosen(file, key)
     data = _hdf5.numbers(_there(file, name), name)
     raw = Raw(None, "hdf5", closes=file.close)

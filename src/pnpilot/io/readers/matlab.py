@@ -81,10 +81,11 @@ class Matlab(Reader):
 
 
 def _found(raw: Raw, variables: Mapping[str, Variable], key: str | None) -> Raw:
-    name = _chosen(variables, key)
-    if name != key and name.lower() != "kspace":
+    alone = key is None and bool(variables) and all(name.lower() in MAPS + MASK + NOISE for name in variables)
+    name = "" if alone else _chosen(variables, key)
+    if name and name != key and name.lower() != "kspace":
         raw.notes.append(f"k-space is the variable {name}")
-    raw.measured = _stored(variables, name)
+    raw.measured = _stored(variables, name) if name else None
     raw.maps, raw.mask, raw.noise = (
         _stored(variables, other) if other is not None and other != name else None
         for other in (_named(variables, names) for names in (MAPS, MASK, NOISE))

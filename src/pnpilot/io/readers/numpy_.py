@@ -23,6 +23,8 @@ MEASURED = ("kspace", "ksp", "kdata", "k_space", "k-space", "data", "y")
 MAPS = ("maps", "sens", "smaps", "csm", "coil_maps", "sensitivities", "sens_maps")
 MASK = ("mask", "masks", "sampling_mask")
 NOISE = ("noise",)
+BESIDE = (*MAPS, *MASK, *NOISE, "axes")
+"""What goes with k-space, and may have a file of its own."""
 MOST_ARRAYS = 1000
 HEADERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
 LONGEST_NAMES = 10_000
@@ -60,6 +62,8 @@ def _understood(stored: Stored) -> Raw:
     # A last axis of two may hold real and imaginary parts: whoever knows the other axes decides.
     if dtype.kind == "c" or (dtype.kind in "fiu" and shape[-1] == 2):
         return Raw(stored, family="numpy")
+    if dtype.kind == "b" or (dtype.kind in "fiu" and len(shape) == 1):
+        return Raw(None, family="numpy", mask=stored)
     require(
         dtype.kind in "fiu" and len(shape) in (2, 3),
         f"it holds {dtype} {shape}: k-space is complex, or has a last axis of two; pictures have two axes or three",
@@ -116,14 +120,17 @@ class _Archive:
 
     def read(self, key: str | None) -> Raw:
         axes = self.axes()
-        raw = _understood(Stored(self.array(self.measured(key)), axes))
-        raw.maps, raw.mask, raw.noise = self.optional(MAPS), self.optional(MASK), self.optional(NOISE)
+        if key is None and all(name.lower() in BESIDE for name in self.members):
+            raw = Raw(None, family="numpy")
+        else:
+            raw = _understood(Stored(self.array(self.measured(key)), axes))
+        raw.maps, raw.mask, raw.noise = self.optional(MAPS), self.optional(MASK) or raw.mask, self.optional(NOISE)
         return raw
 
     def measured(self, key: str | None) -> str:
         known = ", ".join(map(repr, list(self.members)[:10]))
         require(key is None or key in self.members, f"it has no array {key!r}; it has {known}")
-        others = [name for name in self.members if name.lower() not in (*MAPS, *MASK, *NOISE, "axes")]
+        others = [name for name in self.members if name.lower() not in BESIDE]
         found = key or self.named(MEASURED)
         if found is None and len(others) > 1:
             others = [name for name in others if self.header(name).dtype.kind == "c"]
