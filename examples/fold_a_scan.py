@@ -51,7 +51,7 @@ def main() -> None:
             where = out / f"{sets} sets"
             done = reconstruct_file(file, where, formats=["numpy", "png"], options=options, model=model, again=True)
             assert done.report is not None
-            print(file.name, f"{sets} sets of maps", done.report["images"][0]["warnings"])
+            print(file.name, f"sets of maps: {sets}", done.report["images"][0]["warnings"])
             row.append(np.asarray(Image.open(where / f"fold{factor}.png")))
         rows.append(np.hstack(row))
     Image.fromarray(np.vstack(rows)).resize((2 * rows[0].shape[1], 4 * rows[0].shape[0])).save(out / "soft-sense.png")

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from pnpilot.errors import BadInput
 from pnpilot.io.raw import Stored
-from pnpilot.recon.axes import named, parsed
+from pnpilot.recon.axes import named
 from pnpilot.recon.fourier import to_kspace
+from pnpilot.recon.options import parsed
 from pnpilot.tasks._masks import MASKS, build_mask
 from pnpilot.tasks.multi_coil import simulated_maps
 from tests.conftest import phantom

@@ -19,6 +19,7 @@ from pnpilot.io.cfl import read_cfl, write_cfl
 from pnpilot.io.raw import Raw, Scratch, Stored
 from pnpilot.io.readers import open_raw
 from pnpilot.physics import Sense
+from pnpilot.problems import open_problem
 from pnpilot.recon.fourier import resized, to_image, to_kspace
 from pnpilot.recon.options import STEPS, Options
 from pnpilot.recon.oversampling import cropped_readout
@@ -130,7 +131,7 @@ def test_masks_are_laid_out_as_k_space(given: Any) -> None:
     measured = measured or scan(kspace[0], ("slice", *COIL_AXES), mask=given)
     image = measured[len(measured) - 1]
     assert np.array_equal(image.mask.numpy() > 0, np.tile(LINES, (HEIGHT, 1)))
-    assert image.said["mask"][1] == "as given: 32.5 % of k-space were measured"
+    assert image.said["mask"][1] == "mask as given: 32.5 % of k-space measured"
 
 
 def test_a_mask_that_belongs_to_an_axis_goes_with_it() -> None:
@@ -431,6 +432,24 @@ def test_a_noise_scan_makes_noise_white_and_leaves_the_image(maps: bool) -> None
     assert torch.equal(apart_files.y, image.y), "a noise scan may be a file of its own"
 
 
+@pytest.mark.parametrize(("times", "taken"), [(1.0, True), (0.02, False), (30.0, False)])
+def test_the_noise_level_is_that_of_a_scan_unless_the_data_speak_against_it(times: float, taken: bool) -> None:
+    """Of a small, clean object the outermost samples show the object."""
+    kspace = (coils_of() + 0.01 * grain(COILS, HEIGHT, WIDTH)).astype(np.complex64)
+    scanned = (times * 0.01 * grain(COILS, 2000, seed=1)).astype(np.complex64)
+    image = scan(kspace, noise=scanned, given=maps_of())[0]
+    assert image.said["noise level"][0] is taken
+    y, physics = batch([image, image])
+    if taken:
+        assert image.sigma == pytest.approx(0.01, rel=0.03)
+        assert open_problem(y, physics).fidelity(open_problem(y, physics).x0()).max() > 0.5
+        assert physics.noise_model.sigma.tolist() == pytest.approx([image.sigma] * 2)
+    else:
+        assert image.sigma is None
+        assert "was it made in other units?" in image.said["noise level"][1]
+        assert not hasattr(physics.noise_model, "sigma")
+
+
 @pytest.mark.parametrize(("strength", "whitened"), [(1.0, False), (6.0, True)])
 def test_without_a_noise_scan_only_coils_that_differ_much_are_whitened(strength: float, whitened: bool) -> None:
     mix = np.diag(np.linspace(1, strength, COILS))
@@ -615,9 +634,7 @@ def test_a_slice_without_a_sample_is_empty() -> None:
     images = scan(kspace, ("slice", *COIL_AXES))
     assert not images[0].empty
     assert images[1].empty
-    assert images[1].said == {
-        "mask": (True, "samples that are zero count as not measured: 0 % of k-space were measured")
-    }
+    assert images[1].said == {"mask": (True, "samples that are zero count as not measured: 0 % of k-space measured")}
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])

@@ -437,6 +437,38 @@ def test_pictures_are_measured_anew_only_if_asked(tmp_path: Path, model: PnPilot
         reconstruct_file(scan, tmp_path / "out", model=model, options=Options(simulate="radial x2"))
 
 
+@pytest.mark.parametrize("form", ["dicom", "nifti", "png", "hdf5"])
+def test_what_was_simulated_says_so_wherever_it_goes(tmp_path: Path, model: PnPilot, form: str) -> None:
+    from PIL import Image
+
+    Image.fromarray((np.outer(np.hanning(40), np.hanning(32)) * 255).astype(np.uint8)).save(tmp_path / "a.png")
+    outcome = reconstruct_file(
+        tmp_path / "a.png", tmp_path / "out", model=model, options=Options(simulate="radial x2"), formats=[form]
+    )
+    content = outcome.written[0].read_bytes()
+    if form == "nifti":
+        import gzip
+
+        content = gzip.decompress(content)
+    assert b"SIMULATED" in content
+    plain = reconstruct_file(saved(tmp_path / "scan.npz", slices(1)), tmp_path / "out", model=model, formats=[form])
+    assert b"SIMULATED" not in plain.written[0].read_bytes()
+
+
+def test_an_empty_file_is_refused(tmp_path: Path, model: PnPilot) -> None:
+    file = saved(tmp_path / "scan.npz", np.zeros((2, 2, 40, 32), np.complex64))
+    with pytest.raises(BadInput, match="k-space is zero everywhere"):
+        reconstruct_file(file, tmp_path / "out", model=model)
+    assert not list((tmp_path / "out").iterdir())
+
+
+def test_another_model_does_not_go_on_with_the_work_of_the_first(tmp_path: Path, smoother: Denoiser) -> None:
+    file = saved(tmp_path / "scan.npz", slices(2))
+    reconstruct_file(file, tmp_path / "out", model=PnPilot(smoother))
+    again = reconstruct_file(file, tmp_path / "out", model=PnPilot(smoother, sigma_n=0.02))
+    assert not again.again
+
+
 def test_unknown_formats_and_steps_are_refused_first(tmp_path: Path, model: PnPilot) -> None:
     with pytest.raises(UnknownName, match="unknown writer 'jpeg'"):
         reconstruct_file(tmp_path / "scan.npz", tmp_path / "out", formats=["jpeg"], model=model)

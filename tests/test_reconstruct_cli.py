@@ -25,7 +25,7 @@ def test_a_scan_goes_in_and_an_image_comes_out(say: Say, tmp_path: Path) -> None
     said = say("reconstruct", file, "--out", tmp_path / "out", "--device", "cpu")
     assert said.code == 0
     assert "took axis 0 for 4 coils, axis 1 for y, 40 samples, axis 2 for x, 32 samples" in said.err
-    assert "50 % of k-space were measured" in said.err
+    assert "50 % of k-space measured" in said.err
     assert said.out.startswith("written: ")
     assert np.load(tmp_path / "out/scan.npy").shape == (40, 32)
     report = json.loads((tmp_path / "out/scan.json").read_text())
@@ -106,7 +106,7 @@ def test_a_format_of_ones_own_is_one_file(say: Say, tmp_path: Path, monkeypatch:
     from pnpilot.io.writers import WRITERS
 
     for registry in (READERS, WRITERS):
-        monkeypatch.setattr(registry, "_entries", {name: registry[name] for name in registry})  # type: ignore[attr-defined]
+        monkeypatch.setattr(registry, "_entries", {name: registry[name] for name in registry})
     monkeypatch.setenv("PNPILOT_WITH", "")
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs/adding.md").read_text(), re.DOTALL)
     (reader,) = [block for block in blocks if "READERS" in block]

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 ERROR_RANGE = 0.15
 """Errors from here on are drawn in the brightest colour."""
+NARROW = 1.5
+"""Parameters that vary by less than this factor are drawn as if they varied by its square."""
 LABELS = {"stop_probability": "probability to stop", "psnr": "PSNR (dB)"}
 
 
@@ -88,6 +90,9 @@ def trace_figure(traces: Mapping[str, Mapping[str, Any]]) -> Figure:
     for parameter in ranges:
         if any(value > 0 for trace in traces.values() for value in trace["parameters"][parameter]):
             axes[parameter].set_yscale("log")
+            low, high = axes[parameter].get_ylim()
+            if high < NARROW * low:  # a constant is drawn flat, not its rounding
+                axes[parameter].set_ylim(low / NARROW, high * NARROW)
             _label(axes[parameter].yaxis)
     longest = max(trace["iterations"] for trace in traces.values())
     for name, axis in axes.items():

@@ -33,7 +33,7 @@ def reconstruct(
         str | None, typer.Option(metavar="HOW", help="Measure finished images anew: 'radial x4'.")
     ] = None,
     without: Annotated[
-        list[str] | None, typer.Option(metavar="STEP", help="Leave out a step that is named below.")
+        list[str] | None, typer.Option(metavar="STEP", help="Leave out a step that is named above.")
     ] = None,
     always: Annotated[list[str] | None, typer.Option(metavar="STEP", help="whitening: do it in any case.")] = None,
     batch: Annotated[int | None, typer.Option(metavar="N", help="Images in work at a time.", min=1)] = None,
@@ -50,14 +50,12 @@ def reconstruct(
     from ..io.writers import writer_named
     from ..model import PnPilot
     from ..recon import Options, reconstruct_files
-    from ..recon.axes import parsed
 
     formats = listed([form] if form else None)
     for name in formats:
         writer_named(name)
-    named = parsed(axes) if axes else None
     left_out, forced = frozenset(listed(without)), frozenset(listed(always))
-    options = Options(named, key, mask, maps, noise, simulate, without=left_out, always=forced)
+    options = Options(axes, key, mask, maps, noise, simulate, without=left_out, always=forced)
     writable_folder(out)
     model = PnPilot(device=chosen_device(device))
     with _watching(len(files) > 1) as watch, stoppable("stopped; the same command goes on from here"):
@@ -95,10 +93,10 @@ def _watching(several: bool) -> Iterator[Any]:
     class Bar(Watch):
         def __init__(self, bar: Progress) -> None:
             self.bar, self.task = bar, bar.add_task("reading", total=None, count="")
-            self.done, self.total = 0.0, 0
+            self.done, self.total, self.told = 0.0, 0, 0
 
         def begin(self, file: Path, images: int, done: int) -> None:
-            self.done, self.total = done, images
+            self.done, self.total, self.told = done, images, int(10 * done / images)
             self.bar.update(self.task, description=file.name, total=images)
             self.tick(0.0)
             console.print(f"{file}: {images} image{'s' * (images != 1)}" + f", {done} there from before" * bool(done))
@@ -107,6 +105,10 @@ def _watching(several: bool) -> Iterator[Any]:
             self.done += images
             words = f"{int(self.done + 1e-6)}/{self.total} images"
             self.bar.update(self.task, completed=self.done, count=words)
+            tenth = int(10 * self.done / self.total + 1e-6) if self.total else 0
+            if not console.is_terminal and tenth > self.told:  # a log has no bar
+                self.told = tenth
+                console.print(f"  {words}")
 
         def say(self, sentence: str) -> None:
             console.print(f"  {sentence}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..errors import BadInput, require
+from ..errors import require
 from ..io.raw import COIL, PART, SLICE, Lazy, Stored
 from .likely import likely_names
 
@@ -55,11 +55,3 @@ def _words(name: str, length: int) -> str:
     if name == PART:
         return kinds[name]
     return f"{length} {kinds[name]}" if name in kinds else f"{name}, {length} samples"
-
-
-def parsed(text: str) -> tuple[str, ...]:
-    """'slice,coil,y,x' as names."""
-    names = tuple(word.strip().lower() for word in text.replace(" ", ",").split(",") if word.strip())
-    if not all(name.isidentifier() for name in names) or len(names) < 2:
-        raise BadInput(f"--axes takes names as in slice,coil,y,x, got {text!r}")
-    return names

@@ -7,11 +7,14 @@ import torch
 
 from ..errors import BadInput, PnPilotError, require
 from ..io.raw import COIL, Stored
+from ..problems._kspace import outer_noise
 from ..whitening import coil_covariance
 from .options import Options
 
 UNEVEN = 8.0
 """Without a noise scan, noise is whitened if some combination of coils has so many times the power of another."""
+MOST_SIGNAL, ABOVE = 10.0, 1.1
+"""A noise scan may have so many times less noise than the outermost samples, which hold signal, and hardly more."""
 NO_NOISE = 1e4
 """So large a difference is none of noise: the samples hold nothing but signal, or a coil is dead."""
 
@@ -44,6 +47,22 @@ def whitening(
     if ratio > NO_NOISE and "whitening" not in options.always:
         return None, (False, f"{words}: that is no noise but signal, or a coil that is dead")
     return matrix, (True, f"{words}: whitened")
+
+
+def scanned_level(kspace: np.ndarray, mask: np.ndarray, scan: np.ndarray) -> tuple[float | None, tuple[bool, str]]:
+    """The noise level of whitened k-space by the covariance of a noise scan, if the data do not speak against it.
+
+    What the outermost samples show is at most too much: there may be some of the image among them.
+    """
+    level = float(np.sqrt(np.diagonal(scan).real.mean()))
+    unshifted, flags = (
+        torch.fft.ifftshift(torch.from_numpy(part), dim=(-2, -1)) for part in (kspace, mask.astype(np.float32))
+    )
+    shown = float(outer_noise(unshifted[None], flags[None, None]))
+    words = f"the noise scan has {level / max(shown, 1e-30):.2g} times the noise that the outermost samples show"
+    if shown / MOST_SIGNAL <= level <= ABOVE * shown:
+        return level, (True, f"{words}: the level is that of the scan")
+    return None, (False, f"{words}: was it made in other units? The level is that of the samples")
 
 
 def covariance_of(scan: Stored) -> np.ndarray:

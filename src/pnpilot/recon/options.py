@@ -21,8 +21,8 @@ STEPS = {
 class Options:
     """How files are understood, and what is done on the way."""
 
-    axes: tuple[str, ...] | None = None
-    """Names of the axes, where the format does not tell."""
+    axes: tuple[str, ...] | str | None = None
+    """Names of the axes, where the format does not tell, as "slice,coil,y,x"."""
     key: str | None = None
     """Which array is meant, in files that hold several."""
     mask: Path | None = None
@@ -35,12 +35,26 @@ class Options:
     always: frozenset[str] = field(default_factory=frozenset)
 
     def __post_init__(self) -> None:
+        _ = self.names
         for name in sorted(self.without | self.always):
             if name not in STEPS:
                 raise UnknownName(f"unknown step {name!r}; known: {', '.join(STEPS)}")
         for name in sorted(self.always - {"whitening"}):
             raise BadInput(f"{name} is done wherever there is a reason for it: only whitening can be forced")
 
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """The names of the axes."""
+        return parsed(self.axes) if isinstance(self.axes, str) else self.axes
+
     def skips(self, step: str) -> bool:
         """Whether a step was switched off."""
         return step in self.without
+
+
+def parsed(text: str) -> tuple[str, ...]:
+    """'slice,coil,y,x' as names."""
+    names = tuple(word.strip().lower() for word in text.replace(" ", ",").split(",") if word.strip())
+    if not all(name.isidentifier() for name in names) or len(names) < 2:
+        raise BadInput(f"--axes takes names as in slice,coil,y,x, got {text!r}")
+    return names

@@ -10,6 +10,7 @@ from typing import Any
 from ..errors import BadInput, require
 from ..io.files import read_json
 from ..io.writers import WRITERS, check_replaceable
+from ..model import PnPilot
 from ..provenance import header
 from ..report.content import plain
 from .options import Options
@@ -24,14 +25,24 @@ def stem(file: Path) -> str:
     return name
 
 
-def order_of(file: Path, formats: Sequence[str], options: Options) -> dict[str, Any]:
+def order_of(file: Path, formats: Sequence[str], options: Options, model: PnPilot) -> dict[str, Any]:
     """What a run depends on: the same order for the same files gives the same results."""
     used = [own for named in (file, *_given(options)) for own in (named, *_pair(named))]
     files = {str(own.resolve()): _state(own) for own in used if own.exists()}
     told = {key: sorted(value) if isinstance(value, frozenset) else str(value) for key, value in vars(options).items()}
     version = header()["versions"]["pnpilot"]
-    order: dict[str, Any] = plain({"files": files, "formats": list(formats), "options": told, "version": version})
-    return order
+    order: dict[str, Any] = {"files": files, "formats": list(formats), "options": told, "version": version}
+    order["model"] = _described(model)
+    found: dict[str, Any] = plain(order)
+    return found
+
+
+def _described(model: PnPilot) -> dict[str, str]:
+    """What images depend on in a model, apart from the device."""
+    policy = model.policy if isinstance(model.policy, str) else model.policy.name
+    hints = {name: str(value) for name, value in vars(model.hints).items()}
+    denoiser = f"{type(model.denoiser).__name__} {model.denoiser.sha256}"
+    return {"denoiser": denoiser, "solver": model.solver, "policy": policy, **hints}
 
 
 def _pair(file: Path) -> list[Path]:

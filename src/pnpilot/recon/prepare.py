@@ -12,7 +12,7 @@ from .coils import MOST_COILS, fewer_coils, maps_from, mixed
 from .given_maps import GivenMaps
 from .kspace import Kspace
 from .masks import Masks
-from .noise import covariance_of, whitening
+from .noise import covariance_of, scanned_level, whitening
 from .options import Options
 from .oversampling import without_excess
 from .partial_fourier import HELD, held_phase
@@ -29,7 +29,7 @@ class Preparation:
         """`maps` and `noise` are files of their own."""
         assert raw.measured is not None
         self.options, self.raw, self.notes = options, raw, list(raw.notes)
-        measured, told = named(raw.measured, options.axes)
+        measured, told = named(raw.measured, options.names)
         self.notes += told
         measured, told = planes(measured, scratch, self._final_sizes())
         self.notes += told
@@ -75,8 +75,8 @@ class Preparation:
         mask = self.masks(number, k)
         k = k * mask
         kept = 100 * float(mask.mean())
-        words = "as given" if self.masks.known else "samples that are zero count as not measured"
-        said["mask"] = True, f"{words}: {kept:.3g} % of k-space were measured"
+        words = "mask as given" if self.masks.known else "samples that are zero count as not measured"
+        said["mask"] = True, f"{words}: {kept:.3g} % of k-space measured"
         if not k.any():
             return Prepared(number, torch.from_numpy(k), torch.from_numpy(mask.astype(np.float32)), said=said)
         calibration = self._calibration_of(number)
@@ -86,10 +86,12 @@ class Preparation:
                 k, mask, calibration, (plane.index(axis), axis), self.raw.matrix[axis], self.options
             )
         maps = None if self.maps is None else self.maps(number, k)
-        mix = np.eye(len(k), dtype=np.complex64)
+        mix, sigma = np.eye(len(k), dtype=np.complex64), None
         if len(k) > 1:
             white, said["whitening"] = whitening(k, mask, self.covariance, self.options)
             mix = mix if white is None else white
+            if white is not None and self.covariance is not None:
+                sigma, said["noise level"] = scanned_level(mixed(mix, k), mask, self.covariance)
         fewer = np.eye(len(k), dtype=np.complex64)
         if len(k) > MOST_COILS:
             fewer, said["compression"] = fewer_coils(mixed(mix, k), self.options)
@@ -111,8 +113,7 @@ class Preparation:
         if told is not None:
             said["phase"] = told
         if turn is None:
-            return Prepared(
-                number, y, weights, None if maps is None else torch.from_numpy(maps), 0.0, None, source, said
-            )
+            behind = None if maps is None else torch.from_numpy(maps)
+            return Prepared(number, y, weights, behind, calibration=source, sigma=sigma, said=said)
         behind = torch.from_numpy(turn * (np.ones((1, *k.shape), np.complex64) if maps is None else maps))
-        return Prepared(number, y, weights, behind, HELD, torch.from_numpy(turn[:, 0]), source, said)
+        return Prepared(number, y, weights, behind, HELD, torch.from_numpy(turn[:, 0]), source, sigma, said)

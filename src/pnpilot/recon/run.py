@@ -31,7 +31,7 @@ from .room import room_for
 from .simulate import Measured, simulated
 from .stream import Finished, stream
 
-SHOWN = (0.5, 0.25, 0.75)
+SHOWN = (0.25, 0.5, 0.75)
 """The images of a file that its report shows, as shares of the way through it."""
 
 
@@ -56,7 +56,8 @@ def reconstruct_file(
     formats = [writer_named(form) for form in formats]
     writable_folder(out)
     name = name or stem(file)
-    order = order_of(file, formats, options)
+    model = model or PnPilot()
+    order = order_of(file, formats, options, model)
     report = out / f"{name}.json"
     known = earlier_report(report)
     if not again and known is not None and known.get("order") == order and all_there(out, known):
@@ -69,10 +70,11 @@ def reconstruct_file(
             run = _Run(file, options, journal, files)
             targets = formats or (run.raw.family,)
             check_targets(out, name, targets, len(run.scan), file, options, ours)
-            model = model or PnPilot()
             run.reconstruct(model, room or room_for(run.scan, model.denoiser.device), watch)
             written = run.write(out, name, targets)
             content = run.report(model, order, written, name)
+            for sentence in content["read"]["notes"][len(run.scan.notes) :]:
+                watch.say(sentence)
             written += write_report(out, name, content, run.pictures())
     except PnPilotError as error:
         message = str(error)
@@ -114,7 +116,7 @@ class _Run:
                 "it holds finished images, not a measurement: --simulate 'radial x4' measures them anew, as a trial"
             )
         if self.options.simulate is not None:
-            self.raw, sentence = simulated(self.raw, self.options.simulate, self.options.seed, self.options.axes)
+            self.raw, sentence = simulated(self.raw, self.options.simulate, self.options.seed, self.options.names)
             self.warnings.append(sentence)
 
     def _final(self, axis: str, length: int) -> int:
@@ -135,17 +137,21 @@ class _Run:
             for number in missing:
                 with self._timed("preparing"):
                     image = self.scan[number]
-                said[number] = {step: list(told) for step, told in image.said.items()}
+                said[number] = {step: list(words) for step, words in image.said.items()}
                 yield image
 
         started, before = time.perf_counter(), self.seconds.get("preparing", 0.0)
         for finished in stream(model, prepared(), room, watch.tick):
             steps = said.pop(finished.number)
-            for _, sentence in steps.values():
-                if sentence not in told and len(told) < 8:
+            for step, (_, sentence) in steps.items():
+                if step not in told:
                     watch.say(sentence)
-                    told.add(sentence)
+                    told.add(step)
             self.journal.keep(self._cut(finished, steps))
+        seen = any(not self.journal.record(number)["empty"] for number in range(len(self.scan)))
+        if not seen:
+            self.journal.done.clear()
+            raise BadInput("k-space is zero everywhere: there is nothing to reconstruct from")
         spent = time.perf_counter() - started - (self.seconds.get("preparing", 0.0) - before)
         self.seconds["reconstruction"] = spent
 
@@ -167,14 +173,16 @@ class _Run:
 
     def write(self, out: Path, name: str, formats: Sequence[str]) -> list[Path]:
         """The results, in each of the formats."""
-        kspace = self.scan.kspace
+        kspace, simulating = self.scan.kspace, self.options.simulate is not None
+        origin = "SIMULATED measurement, reconstructed anew from" if simulating else "reconstructed from"
         volume = Volume(
             (*kspace.shape, *self.sizes),
             (*(axis.removesuffix("-slice") for axis in kspace.counting), *kspace.plane),
             self.journal.image,
             self.raw.geometry,
             self.raw.header,
-            about=f"reconstructed from {self.file.name} by pnpilot {header()['versions']['pnpilot']}",
+            about=f"{origin} {self.file.name} by pnpilot {header()['versions']['pnpilot']}",
+            simulated=simulating,
         )
         with self._timed("writing"):
             return [path for form in formats for path in save(form, out, name, volume, self.journal.folder)]
@@ -197,7 +205,7 @@ class _Run:
             "versions": header()["versions"],
             "created": datetime.now(timezone.utc).isoformat(timespec="seconds"),
             "device": device_name(model.denoiser.device),
-            "read": {"reader": self.raw.family, "axes": self.scan.kspace.lengths, "notes": notes},
+            "read": {"reader": self.raw.reader, "axes": self.scan.kspace.lengths, "notes": notes},
             "prepared": [{"step": step, "done": done, "said": words} for step, (done, words) in steps.items()],
             "images": images,
             "warnings": self.warnings,
@@ -215,7 +223,7 @@ class _Run:
     def pictures(self) -> list[tuple[str, bytes]]:
         """A few images to look at."""
         total = len(self.scan)
-        numbers = dict.fromkeys(min(int(share * total), total - 1) for share in SHOWN)
+        numbers = sorted({min(int(share * total), total - 1) for share in SHOWN})
         drawn = []
         for number in numbers:
             record = self.journal.record(number)

@@ -21,8 +21,9 @@ STYLE = Path(__file__).with_name("style.css")
 # Even if markup slipped in from a file, a browser would not run or fetch anything.
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 EXPLAINED = (
-    "Start and result have the same grey scale. The map shows what the data still object to in the result, in units of "
-    "the noise: structure in it is missing in the result, or too strong there."
+    "The start is a smooth image that fits the data, without a denoiser (of a single coil: zero-filled). Start and "
+    "result have the same grey scale. The map shows what the data still object to in the result, in units of the "
+    "noise: structure in it is missing in the result, or too strong there."
 )
 LINES = "One line per image; of many images, a few from the first to the last."
 
@@ -38,13 +39,13 @@ def page(content: Content, pictures: Sequence[tuple[str, bytes]] = (), curves: b
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <meta http-equiv="Content-Security-Policy" content="{POLICY}">
-<title>{text(content["file"])} – PnPilot</title>
+<title>{text(Path(content["file"]).name)} – PnPilot</title>
 <style>
 {STYLE.read_text(encoding="utf-8")}</style>
 </head>
 <body>
 <header>
-<h1>{text(content["file"])}</h1>
+<h1>{text(Path(content["file"]).name)}</h1>
 <p class="verdict">{_verdict(content, len(warnings))}</p>
 <p class="note">{text(content["created"])}, on {text(content["device"])}</p>
 </header>

@@ -81,7 +81,8 @@ def described(volume: Volume, matrix: np.ndarray | None, fingerprint: str) -> An
     dataset.SeriesInstanceUID = generate_uid(entropy_srcs=[fingerprint, "series"])
     dataset.setdefault("StudyInstanceUID", generate_uid(entropy_srcs=[fingerprint, "study"]))
     dataset.SeriesNumber = _series_number(old) + 1000  # apart from those that the scanner counts
-    dataset.SeriesDescription = f"{old.get('SeriesDescription') or ''} PnPilot".strip()[-64:]
+    made = "PnPilot SIMULATED" if volume.simulated else "PnPilot"
+    dataset.SeriesDescription = f"{old.get('SeriesDescription') or ''} {made}".strip()[-64:]
     kind = old.get("ImageType") or ""
     dataset.ImageType = ["DERIVED", "SECONDARY", *((() if isinstance(kind, str) else kind[2:]) or ["OTHER"])]
     dataset.DerivationDescription = volume.about[:1024]

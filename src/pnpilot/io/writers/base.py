@@ -33,6 +33,8 @@ class Volume:
     """What the file was read from says of itself, in the words of the format's library; None if it is of another."""
     about: str = ""
     """One line on how the images came about, for formats with a place for it."""
+    simulated: bool = False
+    """Whether the measurement was made up: formats that go to archives of patients must say so."""
 
     def __len__(self) -> int:
         return math.prod(self.shape[:-2])

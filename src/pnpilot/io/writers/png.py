@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 from PIL import Image
+from PIL.PngImagePlugin import PngInfo
 
 from ._layout import picture_paths
 from .base import WRITERS, Volume, Writer
@@ -30,8 +31,15 @@ class Png(Writer):
         for path, image in zip(paths, volume, strict=True):
             seen = image if volume.geometry is None else volume.geometry.upright(image, volume.axes[-2:])
             grey = np.abs(seen) * (255 / white if white > 0 else 0.0)
-            Image.fromarray(np.minimum(grey, 255).round().astype(np.uint8)).save(path)
+            Image.fromarray(np.minimum(grey, 255).round().astype(np.uint8)).save(path, pnginfo=_told(volume.about))
         return [made]
+
+
+def _told(about: str) -> PngInfo:
+    told = PngInfo()
+    if about:
+        told.add_itxt("Description", about)
+    return told
 
 
 def brightest(volume: Volume, share: float) -> float:
