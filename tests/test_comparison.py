@@ -484,5 +484,6 @@ def test_unknown_kinds_are_not_listed(say: Callable[..., Said]) -> None:
     assert said == (
         2,
         "",
-        "pnpilot: unknown kind 'nonsense'; known: problems, tasks, solvers, denoisers, policies, baselines, oracles\n",
+        "pnpilot: unknown kind 'nonsense'; known: problems, tasks, solvers, denoisers, policies, baselines, "
+        "readers, writers, oracles\n",
     )

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pnpilot.recon.stream import Finished
 from tests.cli import COMMAND, PLAIN, Said, run_process, wait_for
 from tests.scans import saved, slices
 
@@ -111,14 +112,14 @@ def test_a_format_of_ones_own_is_one_file(say: Say, tmp_path: Path, monkeypatch:
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs/adding.md").read_text(), re.DOTALL)
     (reader,) = [block for block in blocks if "READERS" in block]
     reader = reader.replace("from ..raw", "from pnpilot.io.raw").replace("from .base", "from pnpilot.io.readers.base")
-    (tmp_path / "own_formats.py").write_text(reader + WRITER)
-    kspace = slices(1, height=256, width=256, noise=0.01)[0, 0]
+    (tmp_path / "own_formats.py").write_text(reader.replace("256", "48") + WRITER)
+    kspace = slices(1, height=48, width=48, noise=0.01)[0, 0]
     pairs = np.stack([kspace.real, kspace.imag], -1)
     (tmp_path / "scan.iq").write_bytes((3e4 * pairs / np.abs(pairs).max()).astype("<i2").tobytes())
     given = ("--with", tmp_path / "own_formats.py", "--out", tmp_path / "out")
     said = say("reconstruct", tmp_path / "scan.iq", *given, "--format", "means,npy")
     assert said.code == 0, said.err
-    assert np.load(tmp_path / "out/scan.npy").squeeze().shape == (256, 256)
+    assert np.load(tmp_path / "out/scan.npy").squeeze().shape == (48, 48)
     assert float((tmp_path / "out/scan.means").read_text()) > 0
     assert "rawiq" in say("list", "readers").out
 
@@ -131,7 +132,27 @@ def test_help_fits_a_screen(say: Say, monkeypatch: pytest.MonkeyPatch) -> None:
         assert len(run_process("reconstruct", "--help").stdout.splitlines()) <= 32
 
 
-@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_ctrl_c_is_one_line_and_keeps_what_is_finished(
+    say: Say, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pnpilot.recon.journal import Journal
+
+    file, keep = saved(tmp_path / "scan.npz", slices(4)), Journal.keep
+
+    def interrupted(journal: Journal, finished: Finished) -> None:
+        keep(journal, finished)
+        if len(journal.done) == 3:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as context:
+        context.setattr(Journal, "keep", interrupted)
+        said = say("reconstruct", file, "--out", tmp_path / "out", "--batch", "1")
+    assert said.code == 128 + signal.SIGINT
+    assert said.err.splitlines()[-1] == "pnpilot: stopped; the same command goes on from here"
+    assert "4 images, 3 there from before" in say("reconstruct", file, "--out", tmp_path / "out").err
+
+
+@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGKILL])
 def test_whatever_ends_it_nothing_finished_is_lost(say: Say, tmp_path: Path, end: signal.Signals) -> None:
     file = saved(tmp_path / "scan.npz", slices(12))
     command = ["reconstruct", str(file), "--out", str(tmp_path / "out"), "--batch", "2"]

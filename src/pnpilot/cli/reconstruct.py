@@ -58,7 +58,7 @@ def reconstruct(
     options = Options(axes, key, mask, maps, noise, simulate, without=left_out, always=forced)
     writable_folder(out)
     model = PnPilot(device=chosen_device(device))
-    with _watching(len(files) > 1) as watch, stoppable("stopped; the same command goes on from here"):
+    with stoppable("stopped; the same command goes on from here"), _watching(len(files) > 1) as watch:
         outcomes = reconstruct_files(
             files, out, formats=formats, options=options, model=model, room=batch, again=again, watch=watch
         )

@@ -44,7 +44,7 @@ def likely_names(data: Lazy, long: list[int], what: str) -> dict[int, str]:
     require(
         not _cornered(data, plane, names),
         f"the zero frequency of {what} seems to be in the corner: it belongs to the middle, n // 2 of each axis of "
-        "space; move it with np.fft.fftshift",
+        "space; move it with np.fft.fftshift, or are the data not Cartesian?",
     )
     others = [axis for axis in long if axis not in names]
     require(len(others) <= 2, f"{what} has shape {shape}: name its axes, as in --axes slice,coil,y,x")
