@@ -105,8 +105,9 @@ def _watching(several: bool) -> Iterator[Any]:
             self.done += images
             words = f"{int(self.done + 1e-6)}/{self.total} images"
             self.bar.update(self.task, completed=self.done, count=words)
-            tenth = int(10 * self.done / self.total + 1e-6) if self.total else 0
-            if not console.is_terminal and tenth > self.told:  # a log has no bar
+            # A log has no bar: whole images are told, and no more than ten times.
+            tenth = int(10 * int(self.done + 1e-6) / self.total) if self.total else 0
+            if not console.is_terminal and tenth > self.told:
                 self.told = tenth
                 console.print(f"  {words}")
 
