@@ -25,7 +25,7 @@ from pnpilot.recon import Options, Watch, reconstruct_file, reconstruct_files, s
 from pnpilot.recon.files import named_apart
 from pnpilot.recon.journal import Journal
 from pnpilot.recon.prepared import Prepared, batch
-from pnpilot.recon.run import _Run
+from pnpilot.recon.run import Run
 from pnpilot.solvers import build_solver
 from pnpilot.types import Action
 from tests.scans import saved, slices
@@ -276,7 +276,7 @@ def test_masks_and_maps_may_have_files_of_their_own(tmp_path: Path, name: str) -
     both = path.suffix in (".npz", ".mat")
     options = Options(mask=path, maps=path if both else None)
     with contextlib.ExitStack() as files:
-        scan = _Run(file, options, Journal(tmp_path / "journal", {}), files).scan
+        scan = Run(file, options, Journal(tmp_path / "journal", {}), files).scan
         image = scan[0]
         assert torch.equal(image.mask, torch.from_numpy(mask.astype("f")))
         assert not both or (image.maps is not None and torch.allclose(image.maps.abs(), torch.tensor(0.6)))

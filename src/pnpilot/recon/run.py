@@ -6,20 +6,18 @@ import contextlib
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
-from ..devices import device_name
 from ..errors import BadInput, PnPilotError, require
 from ..io.files import writable_folder
 from ..io.readers import open_raw
 from ..io.writers import Volume, save, writer_named
 from ..model import PnPilot
 from ..provenance import header
-from ..report import Content, ImageReport, panels, write_report
+from ..report import write_report
 from .fourier import resized
 from .journal import Journal
 from .options import Options
@@ -30,9 +28,7 @@ from .prepared import Prepared
 from .room import room_for
 from .simulate import Measured, simulated
 from .stream import Finished, stream
-
-SHOWN = (0.25, 0.5, 0.75)
-"""The images of a file that its report shows, as shares of the way through it."""
+from .telling import pictures, told
 
 
 def reconstruct_file(
@@ -67,15 +63,15 @@ def reconstruct_file(
     ours = again or journal.begun
     try:
         with contextlib.ExitStack() as files:
-            run = _Run(file, options, journal, files)
+            run = Run(file, options, journal, files)
             targets = formats or (run.raw.family,)
             check_targets(out, name, targets, len(run.scan), file, options, ours)
             run.reconstruct(model, room or room_for(run.scan, model.denoiser.device), watch)
             written = run.write(out, name, targets)
-            content = run.report(model, order, written, name)
+            content = told(run, model, order, [*(path.name for path in written), f"{name}.json", f"{name}.html"])
             for sentence in content["read"]["notes"][len(run.scan.notes) :]:
                 watch.say(sentence)
-            written += write_report(out, name, content, run.pictures())
+            written += write_report(out, name, content, pictures(run))
     except PnPilotError as error:
         message = str(error)
         raise BadInput(message if message.startswith(str(file)) else f"{file}: {message}") from error
@@ -85,7 +81,7 @@ def reconstruct_file(
     return Outcome(file, written, content)
 
 
-class _Run:
+class Run:
     """A file on its way."""
 
     def __init__(self, file: Path, options: Options, journal: Journal, files: contextlib.ExitStack) -> None:
@@ -186,56 +182,6 @@ class _Run:
         )
         with self._timed("writing"):
             return [path for form in formats for path in save(form, out, name, volume, self.journal.folder)]
-
-    def report(self, model: PnPilot, order: dict[str, Any], written: Sequence[Path], name: str) -> Content:
-        """What is told of the run."""
-        records = [self.journal.record(number) for number in range(len(self.scan))]
-        images = [self._told(number, record) for number, record in enumerate(records)]
-        steps: dict[str, list[Any]] = {}
-        for record in records:
-            for step, said in record.get("said", {}).items():
-                steps.setdefault(step, said)
-        psnrs = [record["truth_psnr"] for record in records if "truth_psnr" in record]
-        notes = [*self.scan.notes]
-        if psnrs:
-            notes.append(f"against the images of the file: PSNR {np.mean(psnrs):.2f} dB in the mean")
-        return {
-            "file": str(self.file),
-            "command": header()["command"],
-            "versions": header()["versions"],
-            "created": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-            "device": device_name(model.denoiser.device),
-            "read": {"reader": self.raw.reader, "axes": self.scan.kspace.lengths, "notes": notes},
-            "prepared": [{"step": step, "done": done, "said": words} for step, (done, words) in steps.items()],
-            "images": images,
-            "warnings": self.warnings,
-            "seconds": {step: round(seconds, 3) for step, seconds in self.seconds.items()},
-            "written": [path.name for path in written] + [f"{name}.json", f"{name}.html"],
-            "order": order,
-        }
-
-    def _told(self, number: int, record: dict[str, Any]) -> ImageReport:
-        place = self.scan.kspace.place(number)
-        name = ", ".join(f"{axis.removesuffix('-slice')} {at}" for axis, at in place.items()) or "image"
-        known = {key: value for key, value in record.items() if key not in ("said", "index", "name")}
-        return cast(ImageReport, dict(known, index=number, name=name))
-
-    def pictures(self) -> list[tuple[str, bytes]]:
-        """A few images to look at."""
-        total = len(self.scan)
-        numbers = sorted({min(int(share * total), total - 1) for share in SHOWN})
-        drawn = []
-        for number in numbers:
-            record = self.journal.record(number)
-            if not record["empty"]:
-                told = self._told(number, record)
-                shown = [self._upright(picture) for picture in self.journal.pictures(number)]
-                drawn.append((told["name"], panels(*shown)))
-        return drawn
-
-    def _upright(self, picture: np.ndarray) -> np.ndarray:
-        geometry = self.raw.geometry
-        return picture if geometry is None else geometry.upright(picture, self.scan.kspace.plane)
 
     @contextlib.contextmanager
     def _timed(self, what: str) -> Iterator[None]:
