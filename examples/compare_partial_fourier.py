@@ -19,7 +19,8 @@ from pnpilot.benchmark.report import table
 from pnpilot.benchmark.scan import Scan, estimated_maps
 from pnpilot.io.kspace import read_coils
 from pnpilot.io.raw import Raw, Scratch, Stored
-from pnpilot.recon import Options, Preparation, batch, partial_fourier, prepare
+from pnpilot.recon import Options, batch, partial_fourier
+from pnpilot.recon.modalities import cartesian
 from pnpilot.tasks._masks import build_mask
 
 WEIGHTS = 0.0, 0.003, 0.01, 0.03, 0.1
@@ -37,10 +38,10 @@ def main() -> None:
         mask = cut(kspace.shape[1], kspace.shape[2], axis, kept, factor)
         cells = []
         for weight in WEIGHTS:
-            partial_fourier.HELD = prepare.HELD = weight
+            partial_fourier.HELD = cartesian.HELD = weight
             raw = Raw(Stored((mask * kspace).numpy(), ("coil", "y", "x")), "numpy")
             options = Options(without=frozenset() if weight else frozenset({"phase"}))
-            image = Preparation(raw, options, Scratch(Path()), None, None)[0]
+            image = cartesian.Cartesian(raw, options, Scratch(Path()), None, None)[0]
             found = model.reconstruct(*batch([image])).image
             scores = scan.scored(found)
             cells.append(f"{scores['psnr']:.2f}/{scores['ssim']:.4f}")

@@ -21,7 +21,9 @@ from pnpilot.benchmark.report import table
 from pnpilot.benchmark.scan import Scan, centred_fft2, estimated_maps
 from pnpilot.io.kspace import read_coils
 from pnpilot.io.raw import Raw, Scratch, Stored
-from pnpilot.recon import Options, Preparation, Prepared, batch
+from pnpilot.recon import Options, batch
+from pnpilot.recon.modalities._slice import Slice
+from pnpilot.recon.modalities.cartesian import Cartesian
 from pnpilot.whitening import coil_covariance
 
 SETTINGS = "radial x2", "radial x4", "calibrated x2"
@@ -40,7 +42,7 @@ def main() -> None:
     parser.add_argument("scan", type=Path, help="fully sampled k-space of one slice")
     kspace = read_coils(parser.parse_args().scan)
     maps, model = estimated_maps(kspace), PnPilot()
-    whole = Prepared(0, kspace, torch.ones(kspace.shape[1:]), maps[None])
+    whole = Slice(0, kspace, torch.ones(kspace.shape[1:]), maps[None])
     real, imaginary = model.reconstruct(*batch([whole])).image[0]
     clean = centred_fft2(maps * torch.complex(real, imaginary))
     scan, covariance = Scan(clean, maps), coil_covariance(kspace)
@@ -57,7 +59,7 @@ def main() -> None:
                 raw = Raw(Stored(data, ("coil", "y", "x")), "numpy")
                 if way == "a noise scan":
                     raw.noise = Stored(alone.flatten(1).numpy(), ("coil", "sample"))
-                image = Preparation(raw, options, Scratch(Path()))[0]
+                image = Cartesian(raw, options, Scratch(Path()))[0]
                 cells.append(f"{scan.scored(model.reconstruct(*batch([image])).image)['psnr']:.2f}")
             lines.append([f"{name}, {setting}", *cells])
     print(table(["", *WAYS], lines))

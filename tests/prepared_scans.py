@@ -12,9 +12,9 @@ import torch
 
 from pnpilot.io.raw import Raw, Scratch, Stored
 from pnpilot.recon.fourier import to_image, to_kspace
+from pnpilot.recon.modalities._slice import Slice
+from pnpilot.recon.modalities.cartesian import Cartesian
 from pnpilot.recon.options import Options
-from pnpilot.recon.prepare import Preparation
-from pnpilot.recon.prepared import Prepared
 from pnpilot.tasks.multi_coil import simulated_maps
 from tests.conftest import phantom
 
@@ -49,13 +49,13 @@ def coils_of(noise: float = 0.0, coils: int = COILS, height: int = HEIGHT, width
 
 def scan(
     kspace: np.ndarray, axes: tuple[str, ...] = COIL_AXES, *, folder: Path | None = None, **others: Any
-) -> Preparation:
+) -> Cartesian:
     """A scan as a reader would give it. What does not belong to the file or is an option, is taken out of `others`."""
     maps, noise = others.pop("given", None), others.pop("scanned", None)
     without, always = (frozenset(others.pop(name, ())) for name in ("without", "always"))
     raw = Raw(Stored(kspace, axes), "numpy", **{name: _stored(value) for name, value in others.items()})
     files = [None if array is None else Raw(_stored(array), "numpy") for array in (maps, noise)]
-    return Preparation(
+    return Cartesian(
         raw, Options(without=without, always=always), UNUSED if folder is None else Scratch(folder), *files
     )
 
@@ -64,7 +64,7 @@ def _stored(value: Any) -> Any:
     return Stored(value) if isinstance(value, np.ndarray) else value
 
 
-def seen(image: Prepared) -> np.ndarray:
+def seen(image: Slice) -> np.ndarray:
     """What fully sampled data show behind their maps (H, W): the solution of least squares."""
     assert image.maps is not None
     maps, coils = image.maps[0].numpy(), to_image(image.y.numpy())

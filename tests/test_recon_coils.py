@@ -16,8 +16,8 @@ from pnpilot.io.raw import Stored
 from pnpilot.io.readers import open_raw
 from pnpilot.physics import Sense
 from pnpilot.problems import open_problem
+from pnpilot.recon.modalities.cartesian import Cartesian
 from pnpilot.recon.options import Options
-from pnpilot.recon.prepare import Preparation
 from pnpilot.recon.prepared import batch
 from pnpilot.tasks._masks import build_mask
 from tests.prepared_scans import (
@@ -238,7 +238,7 @@ def test_two_sets_of_maps_as_bart_writes_them(tmp_path: Path) -> None:
         ):
             if name == "wide":
                 raw.matrix, raw.oversampled = {"x": WIDTH}, "x"
-            image = Preparation(raw, Options(without=frozenset({"whitening"})), UNUSED, given, None)[0]
+            image = Cartesian(raw, Options(without=frozenset({"whitening"})), UNUSED, given, None)[0]
         theirs = read_cfl(tmp_path / f"{name}_maps").squeeze().transpose(3, 2, 0, 1)
         assert image.maps is not None
         assert np.array_equal(image.maps.numpy(), theirs if name == "kspace" else theirs[:, :, 20:60])

@@ -16,7 +16,7 @@ from pnpilot.errors import BadInput, UnknownName
 from pnpilot.io.raw import Stored
 from pnpilot.physics import Sense
 from pnpilot.recon.fourier import resized, to_image, to_kspace
-from pnpilot.recon.options import STEPS, Options
+from pnpilot.recon.options import Options, steps
 from pnpilot.recon.oversampling import cropped_readout
 from pnpilot.recon.partial_fourier import HELD
 from pnpilot.recon.prepared import batch
@@ -388,7 +388,7 @@ def test_steps_are_known_by_their_names() -> None:
     with pytest.raises(BadInput, match="crop is done wherever there is a reason for it: only whitening"):
         Options(always=frozenset({"crop"}))
     kspace = coils_of(0.01)
-    for step in STEPS:
+    for step in steps():
         for how in ("without", "always") if step == "whitening" else ("without",):
             others: dict[str, Any] = {"given": maps_of(), how: {step}}
             assert apart(seen(scan(kspace, **others)[0]), object_of()) < 0.2, f"{how} {step} changes what is seen"

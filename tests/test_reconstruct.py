@@ -24,6 +24,7 @@ from pnpilot.problems import Problem
 from pnpilot.recon import Options, Watch, reconstruct_file, reconstruct_files, stream
 from pnpilot.recon.files import named_apart
 from pnpilot.recon.journal import Journal
+from pnpilot.recon.modalities._slice import Slice
 from pnpilot.recon.prepared import Prepared, batch
 from pnpilot.recon.run import Run
 from pnpilot.solvers import build_solver
@@ -76,12 +77,12 @@ class Interrupted(Counting):
             raise KeyboardInterrupt
 
 
-def single_coils(count: int) -> Iterator[Prepared]:
+def single_coils(count: int) -> Iterator[Slice]:
     """Every third image is sampled much more densely."""
     for number, kspace in enumerate(slices(count, noise=0.0)):
         mask = torch.ones(kspace.shape[1:]) if number % 3 == 0 else torch.from_numpy((kspace[0] != 0).astype("f"))
         mask = mask * (torch.arange(mask.shape[1]) % (1 + number % 3) == 0)
-        yield Prepared(number, torch.from_numpy(kspace) * mask, mask)
+        yield Slice(number, torch.from_numpy(kspace) * mask, mask)
 
 
 def test_images_that_stop_make_room_for_new_ones(smoother: Denoiser, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,7 +141,7 @@ def test_the_objection_of_pure_noise_is_about_one() -> None:
 
     (image,) = single_coils(1)
     noise = 0.05 * torch.complex(*torch.randn(2, 1, *image.mask.shape, generator=torch.Generator().manual_seed(1)))
-    y, physics = batch([Prepared(0, image.y + noise, image.mask)])
+    y, physics = batch([Slice(0, image.y + noise, image.mask)])
     problem = open_problem(y, physics, Hints(sigma_n=0.05, real=False))
     clean = open_problem(*batch([image]), Hints(peak=problem.units.peak, real=False)).x0()
     found = stream.objections(problem, clean).square().mean().sqrt()
@@ -278,10 +279,11 @@ def test_masks_and_maps_may_have_files_of_their_own(tmp_path: Path, name: str) -
     with contextlib.ExitStack() as files:
         scan = Run(file, options, Journal(tmp_path / "journal", {}), files).scan
         image = scan[0]
+        assert isinstance(image, Slice)
         assert torch.equal(image.mask, torch.from_numpy(mask.astype("f")))
         assert not both or (image.maps is not None and torch.allclose(image.maps.abs(), torch.tensor(0.6)))
     if name != "beside.npz":
-        with pytest.raises(BadInput, match="it holds no k-space"):
+        with pytest.raises(BadInput, match="it holds no measurement"):
             reconstruct_file(path, tmp_path / "out")
         with pytest.raises(BadInput, match="it holds no noise"):
             reconstruct_file(file, tmp_path / "out", options=Options(noise=path))
@@ -457,7 +459,7 @@ def test_what_was_simulated_says_so_wherever_it_goes(tmp_path: Path, model: PnPi
 
 def test_an_empty_file_is_refused(tmp_path: Path, model: PnPilot) -> None:
     file = saved(tmp_path / "scan.npz", np.zeros((2, 2, 40, 32), np.complex64))
-    with pytest.raises(BadInput, match="k-space is zero everywhere"):
+    with pytest.raises(BadInput, match="the measurement is zero everywhere"):
         reconstruct_file(file, tmp_path / "out", model=model)
     assert not list((tmp_path / "out").iterdir())
 

@@ -21,8 +21,8 @@ from pnpilot.problems._data import energy
 from pnpilot.problems.base import problem_type
 from pnpilot.problems.multi_coil import MultiCoil
 from pnpilot.recon.fourier import to_kspace
+from pnpilot.recon.modalities.cartesian import Cartesian
 from pnpilot.recon.options import Options
-from pnpilot.recon.prepare import Preparation
 from pnpilot.recon.prepared import batch
 from pnpilot.tasks.multi_coil import simulated_maps
 from pnpilot.types import per_sample
@@ -272,7 +272,7 @@ def test_the_phase_constraint_helps_partial_fourier(coils: int, share: float, le
     errors = {}
     for step in ("", "phase"):
         raw = Raw(Stored(kspace, axes), "numpy", maps=Stored(maps.astype(np.complex64), axes))
-        image = Preparation(raw, Options(without=frozenset({step} - {""})), Scratch(Path("/nowhere")), None, None)[0]
+        image = Cartesian(raw, Options(without=frozenset({step} - {""})), Scratch(Path("/nowhere")), None, None)[0]
         problem = open_problem(*batch([image]))
         assert isinstance(problem, MultiCoil)
         found = solved(problem, 1e-4)[0].numpy()

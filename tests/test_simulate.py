@@ -11,8 +11,8 @@ import torch
 from pnpilot.errors import BadInput
 from pnpilot.io.raw import Raw, Stored
 from pnpilot.recon.fourier import to_kspace
+from pnpilot.recon.modalities.cartesian import Cartesian
 from pnpilot.recon.options import Options
-from pnpilot.recon.prepare import Preparation
 from pnpilot.recon.simulate import Measured, simulated
 from tests.conftest import phantom
 from tests.prepared_scans import (
@@ -34,7 +34,7 @@ def test_simulated_data_are_the_k_space_of_the_pictures_and_say_so(axes: tuple[s
     assert told.startswith("SIMULATED: the file holds finished images")
     assert told.endswith("This is no reconstruction of what a scanner measured")
     assert "cartesian ×3, with noise of 2/255 of its largest value" in told
-    images = Preparation(raw, Options(), UNUSED, None, None)
+    images = Cartesian(raw, Options(), UNUSED, None, None)
     assert len(images) == 3
     assert raw.measured is not None
     assert isinstance(raw.measured.data, Measured)
@@ -44,7 +44,7 @@ def test_simulated_data_are_the_k_space_of_the_pictures_and_say_so(axes: tuple[s
         level = np.sqrt(np.square(np.abs(noise)).sum() / (2 * mask.sum()))
         assert level == pytest.approx(2 / 255 * pictures()[number].max(), rel=0.15)
         assert np.array_equal(images[number].mask.numpy(), mask)
-        assert np.array_equal(raw.measured.data.truth(images.kspace, number), pictures()[number])
+        assert np.array_equal(raw.measured.data.truth(images.place(number)), pictures()[number])
     assert not np.array_equal(images.kspace[0] - images.kspace[1], images.kspace[1] - images.kspace[2])
     assert torch.equal(images[1].y, images[1].y), "the same noise each time"
 
@@ -52,7 +52,7 @@ def test_simulated_data_are_the_k_space_of_the_pictures_and_say_so(axes: tuple[s
 def test_axes_of_pictures_may_be_named() -> None:
     raw = Raw(Stored(pictures().transpose(1, 2, 0)), "numpy", pictures=True)
     names = ("y", "x", "time")
-    images = Preparation(simulated(raw, "radial x2", 0, names)[0], Options(axes=names), UNUSED, None, None)
+    images = Cartesian(simulated(raw, "radial x2", 0, names)[0], Options(axes=names), UNUSED, None, None)
     assert len(images) == 3
     assert np.abs(images[2].y.numpy()).max() > 0
     assert "without noise" in simulated(Raw(Stored(pictures()), "numpy", pictures=True), "radial x2", 0)[1]
@@ -84,6 +84,6 @@ def test_orders_that_are_not_understood_are_refused(order: str, told: str) -> No
 def test_pictures_that_cannot_be_measured_are_refused(array: np.ndarray, axes: Any, told: str) -> None:
     with pytest.raises(BadInput, match=told):
         raw, _ = simulated(Raw(Stored(array, axes), "picture", pictures=True), "radial x2", 0)
-        Preparation(raw, Options(), UNUSED, None, None)[0]
+        Cartesian(raw, Options(), UNUSED, None, None)[0]
     with pytest.raises(BadInput, match="--simulate is for finished images; this file holds a measurement"):
         simulated(Raw(Stored(array, axes), "numpy"), "radial x2", 0)

@@ -11,6 +11,7 @@ import pytest
 
 import pnpilot
 from pnpilot.benchmark.tables import TABLES
+from pnpilot.recon.modalities import MODALITIES
 from pnpilot.registry import Registry
 from pnpilot.rooms import rooms
 from pnpilot.solvers import Solver
@@ -20,7 +21,7 @@ ROOT = Path(pnpilot.__file__).parent
 ROOMS: dict[str, Registry[Any]] = rooms()
 INSIDE = {"readers": "io/readers", "writers": "io/writers"}
 ALL_ROOMS = {INSIDE.get(name, name): registry for name, registry in ROOMS.items()}
-ALL_ROOMS |= {"benchmark/tables": TABLES, "training/learners": LEARNERS}
+ALL_ROOMS |= {"benchmark/tables": TABLES, "recon/modalities": MODALITIES, "training/learners": LEARNERS}
 LOWER_FIRST = [
     {"errors", "plugins", "phase", "provenance"},
     {"registry", "types", "io", "metrics", "devices"},

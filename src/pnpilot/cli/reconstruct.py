@@ -29,6 +29,13 @@ def reconstruct(
     maps: Annotated[Path | None, typer.Option(metavar="FILE", help="Coil maps; else estimated.")] = None,
     mask: Annotated[Path | None, typer.Option(metavar="FILE", help="Mask; else what is not zero.")] = None,
     noise: Annotated[Path | None, typer.Option(metavar="FILE", help="Noise scan (coil, sample).")] = None,
+    psf: Annotated[Path | None, typer.Option(metavar="FILE", help="Point-spread function of a picture.")] = None,
+    trajectory: Annotated[Path | None, typer.Option(metavar="FILE", help="Where in k-space samples lie.")] = None,
+    density: Annotated[Path | None, typer.Option(metavar="FILE", help="Their weights; else estimated.")] = None,
+    angles: Annotated[Path | None, typer.Option(metavar="FILE", help="Of the views of a tomogram.")] = None,
+    centre: Annotated[
+        float | None, typer.Option(metavar="PIXEL", help="Where a tomogram's axis falls; else found.")
+    ] = None,
     simulate: Annotated[
         str | None, typer.Option(metavar="HOW", help="Measure finished images anew: 'radial x4'.")
     ] = None,
@@ -55,7 +62,9 @@ def reconstruct(
     for name in formats:
         writer_named(name)
     left_out, forced = frozenset(listed(without)), frozenset(listed(always))
-    options = Options(axes, key, mask, maps, noise, simulate, without=left_out, always=forced)
+    options = Options(
+        axes, key, mask, maps, noise, psf, trajectory, density, angles, centre, simulate, without=left_out, always=forced
+    )
     writable_folder(out)
     model = PnPilot(device=chosen_device(device))
     with stoppable("stopped; the same command goes on from here"), _watching(len(files) > 1) as watch:

@@ -65,6 +65,10 @@ class Raw:
     """k-space, centred: the zero frequency of each axis of length n is at n // 2. Or pictures, if it is not complex."""
     family: str
     """The writer that is taken where none is asked for."""
+    kind: str = "cartesian"
+    """What was measured: the name of the modality that understands it."""
+    beside: dict[str, Stored] = field(default_factory=dict)
+    """Arrays that go with `measured`, by name: the angles of a tomogram, the trajectory of a spiral."""
     pictures: bool = False
     """Whether `measured` are magnitude images, from which a measurement can only be simulated."""
     maps: Stored | None = None

@@ -18,8 +18,8 @@ def to_kspace(image: np.ndarray, axes: tuple[int, ...] = (-2, -1)) -> np.ndarray
 
 
 def resized(image: np.ndarray, sizes: tuple[int, int]) -> np.ndarray:
-    """The middle of an image (H, W), no larger than these sizes."""
-    for axis, wanted in enumerate(sizes):
+    """The middle of images (..., H, W), no larger than these sizes."""
+    for axis, wanted in zip((-2, -1), sizes, strict=True):
         length = image.shape[axis]
         if wanted < length:
             first = length // 2 - wanted // 2

@@ -7,14 +7,10 @@ from pathlib import Path
 
 from ..errors import BadInput, UnknownName
 
-STEPS = {
-    "oversampling": "cut off the part of the field of view that was read out in excess",
-    "whitening": "decorrelate the noise of the coils; by default with a noise scan, or where coils differ much",
-    "compression": "combine more than 16 coils to 16",
-    "phase": "hold images to their phase at low resolution, where k-space was measured on one side (partial Fourier)",
-    "crop": "cut images to the size that the scanner asked for",
-}
-"""What is done on the way, where it applies."""
+FILES = ("mask", "maps", "noise", "psf", "trajectory", "density", "angles")
+"""Options that name a file with what the measurement's own lacks."""
+GIVEN = frozenset({*FILES, "centre"})
+"""Those, and numbers of the same use."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +24,16 @@ class Options:
     mask: Path | None = None
     maps: Path | None = None
     noise: Path | None = None
+    psf: Path | None = None
+    """Point-spread function of a picture."""
+    trajectory: Path | None = None
+    """Where in k-space the samples lie."""
+    density: Path | None = None
+    """How much of k-space each of them stands for."""
+    angles: Path | None = None
+    """Of the views of a tomogram."""
+    centre: float | None = None
+    """The detector pixel onto which its axis of rotation falls."""
     simulate: str | None = None
     """Measure finished images anew, for example "radial x4"."""
     seed: int = 0
@@ -37,8 +43,8 @@ class Options:
     def __post_init__(self) -> None:
         _ = self.names
         for name in sorted(self.without | self.always):
-            if name not in STEPS:
-                raise UnknownName(f"unknown step {name!r}; known: {', '.join(STEPS)}")
+            if name not in (known := steps()):
+                raise UnknownName(f"unknown step {name!r}; known: {', '.join(known)}")
         for name in sorted(self.always - {"whitening"}):
             raise BadInput(f"{name} is done wherever there is a reason for it: only whitening can be forced")
 
@@ -47,9 +53,21 @@ class Options:
         """The names of the axes."""
         return parsed(self.axes) if isinstance(self.axes, str) else self.axes
 
+    @property
+    def files(self) -> dict[str, Path]:
+        """The files that bring what the measurement's own lacks, by option."""
+        return {name: path for name in FILES if (path := getattr(self, name)) is not None}
+
     def skips(self, step: str) -> bool:
         """Whether a step was switched off."""
         return step in self.without
+
+
+def steps() -> dict[str, str]:
+    """What is done on the way, by all modalities."""
+    from .modalities import MODALITIES
+
+    return {step: told for kind in MODALITIES.entries() for step, told in kind.steps.items()}
 
 
 def parsed(text: str) -> tuple[str, ...]:

@@ -82,9 +82,12 @@ def all_there(out: Path, report: Any) -> bool:
 
 
 def check_targets(
-    out: Path, name: str, formats: Sequence[str], images: int, file: Path, options: Options, again: bool
+    out: Path, name: str, formats: Sequence[str], counts: tuple[int, int], file: Path, options: Options, again: bool
 ) -> None:
-    """Refuse to replace the input, or what somebody else wrote, or results of another file unless `again`."""
+    """Refuse to replace the input, or what somebody else wrote, or results of another file unless `again`.
+
+    `counts` are of images and of their channels.
+    """
     report, ours = out / f"{name}.json", again
     if report.exists():  # many images have such a file beside them, with what the scanner said
         known = earlier_report(report)
@@ -95,6 +98,7 @@ def check_targets(
     inputs = {path.resolve() for path in (file, *_given(options))}
     inputs |= {path.with_suffix(suffix) for path in inputs for suffix in (".hdr", ".cfl")}
     for form in formats:
+        images = counts[0] * (1 if WRITERS[form].colours else counts[1])
         check_replaceable(form, out, name, images)
         target = out / f"{name}{WRITERS[form].suffix}"
         require(
@@ -106,4 +110,4 @@ def check_targets(
 
 
 def _given(options: Options) -> list[Path]:
-    return [path for path in (options.maps, options.noise, options.mask) if path is not None]
+    return list(options.files.values())

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 
-from .prepare import Preparation
+from .modalities import Modality
 
 ON_CPU = 2**30
 """Bytes for images in work on a CPU, where larger batches are no faster."""
@@ -13,14 +15,10 @@ OF_GPU = 0.4
 MOST = {"cpu": 8, "cuda": 64}
 PER_PIXEL = 1500
 """Bytes per pixel of an image that the denoiser takes, real and imaginary part."""
-PER_SAMPLE = 100
-"""Bytes per sample of k-space: data, maps and what conjugate gradients need."""
 
 
-def room_for(scan: Preparation, device: torch.device) -> int:
+def room_for(scan: Modality, device: torch.device) -> int:
     """At most so many images are in work."""
-    lengths = scan.kspace.lengths
-    pixels = lengths[scan.kspace.plane[0]] * lengths[scan.kspace.plane[1]]
-    needed = pixels * (PER_PIXEL + PER_SAMPLE * lengths.get("coil", 1))
+    needed = PER_PIXEL * scan.channels * math.prod(scan.sizes) + scan.cost()
     free = OF_GPU * torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else ON_CPU
     return int(min(max(free // needed, 1), MOST.get(device.type, 8)))

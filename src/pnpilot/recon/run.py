@@ -13,6 +13,7 @@ import numpy as np
 
 from ..errors import BadInput, PnPilotError, require
 from ..io.files import writable_folder
+from ..io.raw import Raw
 from ..io.readers import open_raw
 from ..io.writers import Volume, save, writer_named
 from ..model import PnPilot
@@ -20,13 +21,13 @@ from ..provenance import header
 from ..report import write_report
 from .fourier import resized
 from .journal import Journal
+from .modalities import understood
 from .options import Options
 from .order import all_there, check_targets, earlier_report, order_of, stem
 from .outcome import Outcome, Watch
-from .prepare import Preparation
 from .prepared import Prepared
 from .room import room_for
-from .simulate import Measured, simulated
+from .simulate import simulated
 from .stream import Finished, stream
 from .telling import pictures, told
 
@@ -65,7 +66,7 @@ def reconstruct_file(
         with contextlib.ExitStack() as files:
             run = Run(file, options, journal, files)
             targets = formats or (run.raw.family,)
-            check_targets(out, name, targets, len(run.scan), file, options, ours)
+            check_targets(out, name, targets, (len(run.scan), run.scan.channels), file, options, ours)
             run.reconstruct(model, room or room_for(run.scan, model.denoiser.device), watch)
             written = run.write(out, name, targets)
             content = told(run, model, order, [*(path.name for path in written), f"{name}.json", f"{name}.html"])
@@ -91,34 +92,26 @@ class Run:
         with self._timed("reading"):
             self.raw = files.enter_context(open_raw(file, journal.scratch, options.key))
             others = {
-                kind: files.enter_context(open_raw(path, journal.scratch))
-                for kind, path in (("maps", options.maps), ("noise", options.noise), ("mask", options.mask))
-                if path is not None
+                kind: files.enter_context(open_raw(path, journal.scratch)) for kind, path in options.files.items()
             }
-            require(self.raw.measured is not None, "it holds no k-space")
-            self._simulate()
+            require(self.raw.measured is not None, "it holds no measurement")
+            if options.simulate is not None:
+                self.raw, sentence = simulated(self.raw, options.simulate, options.seed, options.names)
+                self.warnings.append(sentence)
             for kind, other in others.items():
-                own = {"maps": other.maps, "noise": other.noise, "mask": other.mask}[kind] or other.measured
-                require(own is not None, f"{getattr(options, kind)}: it holds no {kind}")
-                setattr(self.raw, kind, own)
-            self.scan = Preparation(self.raw, options, journal.scratch)
-        lengths = self.scan.kspace.lengths
-        rows, columns = self.scan.kspace.plane
-        self.sizes = self._final(rows, lengths[rows]), self._final(columns, lengths[columns])
+                self._complete(kind, other)
+            self.scan = understood(self.raw, options, journal.scratch)
 
-    def _simulate(self) -> None:
-        if self.raw.pictures and self.options.simulate is None:
-            raise BadInput(
-                "it holds finished images, not a measurement: --simulate 'radial x4' measures them anew, as a trial"
-            )
-        if self.options.simulate is not None:
-            self.raw, sentence = simulated(self.raw, self.options.simulate, self.options.seed, self.options.names)
-            self.warnings.append(sentence)
-
-    def _final(self, axis: str, length: int) -> int:
-        skipped = "oversampling" if axis == self.raw.oversampled else "crop"
-        wanted = length if self.options.skips(skipped) else self.raw.matrix.get(axis, length)
-        return min(wanted, length)
+    def _complete(self, kind: str, other: Raw) -> None:
+        """Put what another file brings to what is measured."""
+        fields = {"maps": other.maps, "noise": other.noise, "mask": other.mask}
+        own = fields.get(kind, other.beside.get(kind)) or other.measured
+        if own is None:
+            raise BadInput(f"{self.options.files[kind]}: it holds no {kind}")
+        if kind in fields:
+            setattr(self.raw, kind, own)
+        else:
+            self.raw.beside[kind] = own
 
     def reconstruct(self, model: PnPilot, room: int, watch: Watch) -> None:
         """All images that are not there yet."""
@@ -147,38 +140,39 @@ class Run:
         seen = any(not self.journal.record(number)["empty"] for number in range(len(self.scan)))
         if not seen:
             self.journal.done.clear()
-            raise BadInput("k-space is zero everywhere: there is nothing to reconstruct from")
+            raise BadInput("the measurement is zero everywhere: there is nothing to reconstruct from")
         spent = time.perf_counter() - started - (self.seconds.get("preparing", 0.0) - before)
         self.seconds["reconstruction"] = spent
 
     def _cut(self, finished: Finished, steps: dict[str, Any]) -> Finished:
         image, start, objection = (
-            resized(part, self.sizes) for part in (finished.image, finished.start, finished.objection)
+            resized(part, self.scan.sizes) for part in (finished.image, finished.start, finished.objection)
         )
         record = {**finished.record, "said": steps, **self._scores(finished.number, image)}
         return replace(finished, record=record, image=image, start=start, objection=objection)
 
     def _scores(self, number: int, image: np.ndarray) -> dict[str, float]:
         """Of simulated data the truth is known."""
-        assert self.raw.measured is not None
-        if not isinstance(self.raw.measured.data, Measured):
+        found = self.scan.truth(number)
+        if found is None:
             return {}
-        truth = np.abs(self.raw.measured.data.truth(self.scan.kspace, number))
+        truth = np.abs(found)
         error = float(np.square(np.abs(image) - truth).mean())
         return {"truth_psnr": float(10 * np.log10(max(float(truth.max()), 1e-30) ** 2 / max(error, 1e-30)))}
 
     def write(self, out: Path, name: str, formats: Sequence[str]) -> list[Path]:
         """The results, in each of the formats."""
-        kspace, simulating = self.scan.kspace, self.options.simulate is not None
+        scan, simulating = self.scan, self.options.simulate is not None
         origin = "SIMULATED measurement, reconstructed anew from" if simulating else "reconstructed from"
         volume = Volume(
-            (*kspace.shape, *self.sizes),
-            (*(axis.removesuffix("-slice") for axis in kspace.counting), *kspace.plane),
+            (*scan.shape, *scan.sizes),
+            (*(axis.removesuffix("-slice") for axis in scan.counting), *scan.plane),
             self.journal.image,
             self.raw.geometry,
             self.raw.header,
             about=f"{origin} {self.file.name} by pnpilot {header()['versions']['pnpilot']}",
             simulated=simulating,
+            colours=scan.channels == 3,
         )
         with self._timed("writing"):
             return [path for form in formats for path in save(form, out, name, volume, self.journal.folder)]

@@ -13,7 +13,6 @@ from ..io.raw import NOT_IMAGES, SLICE, SPACE, Lazy, Raw, Stored
 from ..tasks._masks import MASKS, build_mask
 from .axes import named
 from .fourier import to_kspace
-from .kspace import Kspace
 
 FORM = r"(\w+)\s+x(\d+\.?\d*)(?:\s+sigma=(\d+\.?\d*))?"
 GIVEN = "for example 'radial x4' or 'cartesian x4 sigma=5'"
@@ -78,8 +77,7 @@ class Measured:
         kspace = to_kspace(image.reshape(self.mask.shape)) + noise[0] + 1j * noise[1]
         return (self.mask * kspace).astype(np.complex64).reshape(image.shape)
 
-    def truth(self, kspace: Kspace, number: int) -> np.ndarray:
-        """The picture behind an image."""
-        where = kspace.place(number)
+    def truth(self, where: dict[str, int]) -> np.ndarray:
+        """The picture behind the image at this place along the axes that count images."""
         part = self.pictures[tuple(where.get(name, slice(None)) for name in self.axes)]
         return np.asarray(part, np.float32).reshape(self.mask.shape)

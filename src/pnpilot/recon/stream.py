@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -31,7 +32,7 @@ class Finished:
 
     number: int
     image: np.ndarray = field(repr=False)
-    """Complex (H, W)."""
+    """(H, W), or (3, H, W) in colour."""
     record: dict[str, Any] = field(repr=False)
     start: np.ndarray = field(repr=False)
     objection: np.ndarray = field(repr=False)
@@ -111,52 +112,52 @@ def _advanced(cohort: Cohort, model: PnPilot) -> list[Finished]:
 @torch.no_grad()
 def _finished(step: Step, images: list[Prepared]) -> list[Finished]:
     problem, trace = step.problem, step.trace
-    real, imaginary = step.image.chunk(2, 1)
-    found = torch.complex(real, imaginary)  # (B, sets, H, W), in the units of the data
-    inside = problem.units.scale(found)
-    distance, against = problem.fidelity(inside).tolist(), objections(problem, inside).cpu().numpy()
     begun = problem.export(problem.x0())
-    start = torch.complex(*begun.chunk(2, 1)).cpu()
+    inside = problem.units.scale(_as_inside(step.image, begun, problem.x0()))
+    distance, against = problem.fidelity(inside).tolist(), objections(problem, inside).cpu().numpy()
     noise, peak = problem.noise_unit().tolist(), problem.units.peak.tolist()
     numbers, finished = [image.number for image in images], []
     for place, image in enumerate(images):
-        kept = float((image.mask != 0).float().mean())
-        estimates = {"noise": noise[place], "peak": peak[place], "kept": kept, "distance": distance[place]}
+        estimates = {"noise": noise[place], "peak": peak[place], "kept": image.kept, "distance": distance[place]}
         estimates |= {"real": bool(problem.units.real[place]), "calibration": image.calibration, "empty": False}
         told = [renumbered(warning, numbers) for warning in step.warnings if place in mentioned(warning)]
         finished.append(
             Finished(
                 image.number,
-                _one(found[place].cpu(), image),
+                image.finished(step.image[place].cpu()),
                 {**trace[place], **estimates, "warnings": told},
-                _one(start[place], image),
+                image.finished(begun[place].cpu()),
                 against[place],
             )
         )
     return finished
 
 
+def _as_inside(image: Tensor, begun: Tensor, start: Tensor) -> Tensor:
+    """An image in the user's layout as problems have it: deepinv has complex ones in two channels."""
+    two = begun.shape[1] == 2 * start.shape[1] and not image.is_complex()
+    return torch.complex(*image.chunk(2, 1)) if two else image
+
+
 def objections(problem: Problem, image: Tensor) -> Tensor:
-    """|∇D| of images in internal units (B, sets, H, W), over what noise alone leaves of it, as (B, H, W)."""
-    asked = problem.grad(image).abs().square().sum(1).sqrt()
+    """|∇D| of images in internal units (B, C, H, W), over what noise alone leaves of it, as (B, H, W)."""
+    asked = problem.grad(image)
     white = noise_like(problem.y) * (2**0.5 if problem.y.is_complex() else 1)
-    usual = problem.A_adjoint(white * per_sample(level(problem), white)).abs().square().sum(1).flatten(1).mean(1).sqrt()
-    return asked / per_sample(usual, asked)
-
-
-def _one(sets: Tensor, image: Prepared) -> np.ndarray:
-    """One image (H, W) from those behind each set of maps: the strength of all, and the phase of the first."""
-    if image.turn is not None:
-        sets = sets * image.turn
-    if len(sets) == 1:
-        return sets[0].numpy()
-    strength = sets.abs().square().sum(0).sqrt()
-    return (strength * torch.sgn(sets.sum(0))).numpy()
+    noise = white * per_sample(level(problem), white)
+    if "linear" in problem.offers:
+        left = problem.A_adjoint(noise)
+    else:  # what the gradient becomes with as much noise again
+        noisier = copy.copy(problem)
+        noisier.y = problem.y + noise
+        left = noisier.grad(image) - asked
+    usual = left.abs().square().sum(1).flatten(1).mean(1).sqrt()
+    strength = asked.abs().square().sum(1).sqrt()
+    return strength / per_sample(usual, strength)
 
 
 def _nothing(image: Prepared) -> Finished:
     """What there is of an image without a sample."""
-    empty = np.zeros(tuple(image.y.shape[-2:]), np.complex64)
+    empty = image.nothing()
     record = {"solver": "", "policy": "", "iterations": 0, "stopped": "nothing was measured", "parameters": {}}
     record |= {"noise": None, "peak": None, "kept": 0.0, "distance": None, "calibration": "", "empty": True}
-    return Finished(image.number, empty, {**record, "warnings": []}, empty, np.zeros(empty.shape, np.float32))
+    return Finished(image.number, empty, {**record, "warnings": []}, empty, np.zeros(empty.shape[-2:], np.float32))

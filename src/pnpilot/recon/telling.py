@@ -36,7 +36,7 @@ def told(run: Run, model: PnPilot, order: dict[str, Any], written: Sequence[str]
         "versions": header()["versions"],
         "created": datetime.now(timezone.utc).isoformat(timespec="seconds"),
         "device": device_name(model.denoiser.device),
-        "read": {"reader": run.raw.reader, "axes": run.scan.kspace.lengths, "notes": notes},
+        "read": {"reader": run.raw.reader, "axes": dict(run.scan.lengths), "notes": notes},
         "prepared": [{"step": step, "done": done, "said": words} for step, (done, words) in steps.items()],
         "images": [_image(run, number, record) for number, record in enumerate(records)],
         "warnings": run.warnings,
@@ -58,7 +58,7 @@ def pictures(run: Run) -> list[tuple[str, bytes]]:
 
 
 def _image(run: Run, number: int, record: dict[str, Any]) -> ImageReport:
-    place = run.scan.kspace.place(number)
+    place = run.scan.place(number)
     name = ", ".join(f"{axis.removesuffix('-slice')} {at}" for axis, at in place.items()) or "image"
     known = {key: value for key, value in record.items() if key not in ("said", "index", "name")}
     return cast(ImageReport, dict(known, index=number, name=name))
@@ -66,4 +66,4 @@ def _image(run: Run, number: int, record: dict[str, Any]) -> ImageReport:
 
 def _upright(run: Run, picture: np.ndarray) -> np.ndarray:
     geometry = run.raw.geometry
-    return picture if geometry is None else geometry.upright(picture, run.scan.kspace.plane)
+    return picture if geometry is None else geometry.upright(picture, run.scan.plane)

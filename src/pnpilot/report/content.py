@@ -33,8 +33,8 @@ class ImageReport(TypedDict):
     """The noise level, in units of the peak."""
     peak: float | None
     """In the units of the file."""
-    kept: float
-    """The share of k-space that was measured."""
+    kept: float | None
+    """The share of a full measurement that there is, where that means something."""
     iterations: int
     stopped: str
     distance: float | None

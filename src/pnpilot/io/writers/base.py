@@ -35,12 +35,21 @@ class Volume:
     """One line on how the images came about, for formats with a place for it."""
     simulated: bool = False
     """Whether the measurement was made up: formats that go to archives of patients must say so."""
+    colours: bool = False
+    """Whether images have three colours (3, rows, columns), which `shape` and `axes` do not count."""
 
     def __len__(self) -> int:
         return math.prod(self.shape[:-2])
 
     def __iter__(self) -> Iterator[np.ndarray]:
         return (self.image(number) for number in range(len(self)))
+
+    def apart(self) -> Volume:
+        """The same with colours as images, for formats that know none."""
+        if not self.colours:
+            return self
+        shape, axes = ((*own[:-2], one, *own[-2:]) for own, one in ((self.shape, 3), (self.axes, "colour")))
+        return replace(self, shape=shape, axes=axes, image=lambda n: self.image(n // 3)[n % 3], colours=False)
 
     def largest(self) -> float:
         """The largest magnitude of all images."""
@@ -57,6 +66,8 @@ class Writer(ABC):
     """What is kept: "complex" or "magnitude", and whether the geometry is."""
     extra: str | None = None
     """The optional dependencies of the package that it needs."""
+    colours: bool = False
+    """Whether images in colour stay together; otherwise each colour is written as an image."""
     folders: bool = False
     """Whether several images become a folder of numbered files."""
 
@@ -92,6 +103,7 @@ def save(form: str, folder: Path, name: str, volume: Volume, workplace: Path | N
     `workplace` is a folder on the same disk for what is not finished; by default the folder itself.
     """
     writer = WRITERS[form]()
+    volume = volume if writer.colours else volume.apart()
     check_replaceable(form, folder, name, len(volume))
     with (
         writing(f"to the folder {folder}"),

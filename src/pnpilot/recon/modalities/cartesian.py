@@ -1,27 +1,47 @@
-"""What a scan needs on the way from its samples to data and physics, each step told in a sentence."""
+"""Cartesian k-space: what a scan needs on the way to data and physics, each step told in a sentence."""
 
 from __future__ import annotations
 
 import numpy as np
 import torch
 
-from ..errors import BadInput, PnPilotError, require
-from ..io.raw import SET, Raw, Scratch, Stored
-from .axes import named
-from .coils import MOST_COILS, fewer_coils, maps_from, mixed
-from .given_maps import GivenMaps
-from .kspace import Kspace
-from .masks import Masks
-from .noise import covariance_of, scanned_level, whitening
-from .options import Options
-from .oversampling import without_excess
-from .partial_fourier import HELD, held_phase
-from .prepared import Prepared
-from .volumes import planes
+from ...errors import BadInput, PnPilotError, require
+from ...io.raw import COIL, SET, Raw, Scratch, Stored
+from ..axes import named
+from ..coils import MOST_COILS, fewer_coils, maps_from, mixed
+from ..given_maps import GivenMaps
+from ..kspace import Kspace
+from ..masks import Masks
+from ..noise import covariance_of, scanned_level, whitening
+from ..options import Options
+from ..oversampling import without_excess
+from ..partial_fourier import HELD, held_phase
+from ..simulate import Measured
+from ..volumes import planes
+from ._slice import Slice
+from .base import MODALITIES, Modality
+
+PER_SAMPLE = 100
+"""Bytes per sample of k-space: data, maps and what conjugate gradients need."""
 
 
-class Preparation:
-    """The images of a scan, prepared one after the other."""
+@MODALITIES.register("cartesian")
+class Cartesian(Modality):
+    """K-space on a grid, of one coil or several."""
+
+    steps = {
+        "oversampling": "cut off the part of the field of view that was read out in excess",
+        "whitening": "decorrelate the noise of the coils; by default with a noise scan, or where coils differ much",
+        "compression": "combine more than 16 coils to 16",
+        "phase": "hold images to their phase at low resolution, where k-space was measured on one side",
+        "crop": "cut images to the size that the scanner asked for",
+    }
+    uses = frozenset({"maps", "mask", "noise"})
+
+    @classmethod
+    def takes(cls, raw: Raw, options: Options) -> bool:
+        """Pictures once they are measured anew."""
+        return super().takes(raw, options) and (not raw.pictures or options.simulate is not None)
 
     def __init__(
         self, raw: Raw, options: Options, scratch: Scratch, maps: Raw | None = None, noise: Raw | None = None
@@ -41,6 +61,25 @@ class Preparation:
         self.maps = None if given is None else GivenMaps(given, self.kspace, raw.oversampled)
         scan = raw.noise if noise is None else noise.measured or noise.noise
         self.covariance = None if scan is None else covariance_of(scan)
+        self.lengths, self.counting, self.shape = self.kspace.lengths, self.kspace.counting, self.kspace.shape
+        self.plane = self.kspace.plane
+        rows, columns = self.plane
+        self.sizes = self._final(rows), self._final(columns)
+
+    def _final(self, axis: str) -> int:
+        skipped = "oversampling" if axis == self.raw.oversampled else "crop"
+        length = self.lengths[axis]
+        return min(length if self.options.skips(skipped) else self.raw.matrix.get(axis, length), length)
+
+    def cost(self) -> int:
+        """By samples."""
+        return PER_SAMPLE * self.lengths.get(COIL, 1) * self.lengths[self.plane[0]] * self.lengths[self.plane[1]]
+
+    def truth(self, number: int) -> np.ndarray | None:
+        """The picture that was measured anew."""
+        assert self.raw.measured is not None
+        data = self.raw.measured.data
+        return data.truth(self.kspace.place(number)) if isinstance(data, Measured) else None
 
     def _final_sizes(self) -> dict[str, int]:
         skipped = {axis: "oversampling" if axis == self.raw.oversampled else "crop" for axis in self.raw.matrix}
@@ -59,16 +98,13 @@ class Preparation:
         require(bool(np.isfinite(found).all()), "the calibration scan holds NaN or infinite values")
         return found
 
-    def __len__(self) -> int:
-        return len(self.kspace)
-
-    def __getitem__(self, number: int) -> Prepared:
+    def __getitem__(self, number: int) -> Slice:
         try:
             return self._prepared(number)
         except PnPilotError as error:
             raise BadInput(f"image {number}: {error}") from error
 
-    def _prepared(self, number: int) -> Prepared:
+    def _prepared(self, number: int) -> Slice:
         said: dict[str, tuple[bool, str]] = {}
         (k,) = self.kspace[number]
         require(bool(np.isfinite(k).all()), "k-space holds NaN or infinite values")
@@ -78,7 +114,7 @@ class Preparation:
         words = "mask as given" if self.masks.known else "samples that are zero count as not measured"
         said["mask"] = True, f"{words}: {kept:.3g} % of k-space measured"
         if not k.any():
-            return Prepared(number, torch.from_numpy(k), torch.from_numpy(mask.astype(np.float32)), said=said)
+            return Slice(number, torch.from_numpy(k), torch.from_numpy(mask.astype(np.float32)), said=said)
         calibration = self._calibration_of(number)
         axis, plane = self.raw.oversampled, self.kspace.plane
         if axis in plane and self.raw.matrix[axis] < k.shape[1 + plane.index(axis)]:
@@ -114,6 +150,6 @@ class Preparation:
             said["phase"] = told
         if turn is None:
             behind = None if maps is None else torch.from_numpy(maps)
-            return Prepared(number, y, weights, behind, calibration=source, sigma=sigma, said=said)
+            return Slice(number, y, weights, behind, calibration=source, sigma=sigma, said=said)
         behind = torch.from_numpy(turn * (np.ones((1, *k.shape), np.complex64) if maps is None else maps))
-        return Prepared(number, y, weights, behind, HELD, torch.from_numpy(turn[:, 0]), source, sigma, said)
+        return Slice(number, y, weights, behind, HELD, torch.from_numpy(turn[:, 0]), source, sigma, said)
