@@ -43,10 +43,14 @@ def test_fixed_is_the_papers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "last", "weight"),
-    [("schedule", None, 1.0), ("dpir-schedule", 5 / 255, 0.23), ("ircnn-schedule", 15 / 255, 1 / 3)],
+    ("name", "first", "last", "weight"),
+    [
+        ("schedule", 35 / 255, None, 1.0),
+        ("dpir-schedule", 49 / 255, 5 / 255, 0.23),
+        ("ircnn-schedule", 49 / 255, 15 / 255, 1 / 3),
+    ],
 )
-def test_schedules_fall_log_linearly(name: str, last: float | None, weight: float) -> None:
+def test_schedules_fall_log_linearly(name: str, first: float, last: float | None, weight: float) -> None:
     """Ours to the noise level of the back-projection, σ_n/√κ."""
     problem, _ = example_problem(CSMRI())  # its noise level is 5/255
     last = 5 / 255 / problem.kept[0].item() ** 0.5 if last is None else last
@@ -54,7 +58,7 @@ def test_schedules_fall_log_linearly(name: str, last: float | None, weight: floa
     actions = [policy(problem, None, t) for t in range(30)]
     sigma = torch.stack([action.params["sigma"][0, 0] for action in actions])
     mu = torch.stack([action.params["mu"][0, 0] for action in actions])
-    expected = torch.logspace(math.log10(49 / 255), math.log10(last), 30)
+    expected = torch.logspace(math.log10(first), math.log10(last), 30)
     assert_close(sigma, expected)
     assert_close(mu, weight * (5 / 255) ** 2 / expected**2)
 
@@ -69,22 +73,23 @@ def test_schedule_follows_each_images_noise_and_needs_it() -> None:
         Schedule(build_solver("admm"))(problem, None, 0)
 
 
-@pytest.mark.parametrize(("factor", "sigma"), [(1.0, 5 / 255), (0.4, 25 / 255), (2.0, 0.15)])
+@pytest.mark.parametrize(("factor", "sigma"), [(1.0, 5 / 255), (0.4, 25 / 255), (1.0, 0.2), (2.0, 0.15)])
 def test_the_schedule_ends_at_the_noise_level_where_all_is_kept(factor: float, sigma: float) -> None:
-    """To start and end at the first strength, at most: it never rises."""
+    """It never rises, and never goes beyond what the denoiser is trained for: strong noise has it from the start."""
     physics, policy = Denoising(GaussianNoise(sigma)), Schedule(build_solver("admm"), last=factor)
     problem = open_problem(physics(phantom(32, 32)), physics, Hints(peak=1.0))
     assert_close(problem.kept, torch.ones(2))
     first, last = (policy(problem, None, t).params["sigma"][:, 0] for t in (0, 29))
-    assert_close(first, torch.full((2,), 49 / 255))
-    assert_close(last, torch.full((2,), min(factor * sigma, 49 / 255)))
+    level = min(factor * sigma, 70 / 255)
+    assert_close(first, torch.full((2,), max(level, 35 / 255)))
+    assert_close(last, torch.full((2,), level))
 
 
 def test_the_schedule_counts_amplitudes_that_are_averaged() -> None:
-    """D is a mean over the masks, whose noise falls with their number."""
+    """D is a mean over the masks, whose noise falls with their number; of a field, an amplitude measures one part."""
     problem = amplitude_problem(phantom(32, 32), alpha=27, masks=6)
     action = Schedule(build_solver("admm"))(problem, None, 29)
-    assert_close(action.params["sigma"][:, 0], torch.full((2,), 27 / 510 / 6**0.5))
+    assert_close(action.params["sigma"][:, 0], torch.full((2,), 27 / 510 / 12**0.5))
 
 
 def test_wrong_parameters_are_refused() -> None:

@@ -6,20 +6,21 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from .policies.schedules import Schedule
 from .problems import Problem
 from .problems._least_squares import noise_like
 from .types import per_sample
 
 WINDOW = 5
 """Side of the square that objections are averaged over."""
+CLEAN = 2.55 / 255
+"""A noise level under which no data object: their denoiser keeps images that far away."""
 OBJECTED = 8.0
 """Right guesses met with at most 6.4 in all that was tried (`examples/doubt_the_guess.py`)."""
 
 
 def level(problem: Problem) -> Tensor:
-    """The noise level (B,), or the least that schedules reckon with: they come no nearer to the data."""
-    return problem.noise_unit().clamp_min(Schedule.floor)
+    """The noise level (B,), or the least that counts: images come no nearer than that to data without noise."""
+    return problem.noise_unit().clamp_min(CLEAN)
 
 
 def doubtful(problem: Problem, image: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Hand-made schedules: a denoising strength that falls from 49/255 to a last value, and a penalty that follows it."""
+"""Hand-made schedules: a denoising strength that falls from a first value to a last, and a penalty that follows it."""
 
 from __future__ import annotations
 
@@ -13,24 +13,26 @@ from ..solvers import Solver
 from ..types import Action
 from .base import POLICIES, Policy, known_noise
 
-FIRST = 49 / 255
+PUBLISHED = 49 / 255
 """Where the published schedules begin."""
 
 
 @POLICIES.register("schedule")
 class Schedule(Policy):
-    """σ_k falls log-linearly from 49/255 to σ_n/√κ, μ_k = σ_n²/σ_k², κ the share of white noise that AᴴA keeps.
+    """σ_k falls log-linearly from 35/255 to σ_n/√κ, μ_k = σ_n²/σ_k², κ the share of white noise that AᴴA keeps.
 
     σ_n/√κ is the noise level of the back-projection Aᴴy/κ: what is measured of an image is spread over all of it. Where
-    D is a mean over J measurements of the whole image, σ_n/√J takes the place of σ_n.
-    `examples/choose_schedule.py` shows what other constants do.
+    that is more than 35/255, σ_k stays there. Where D is a mean over J measurements of the whole image, σ_n/√J takes
+    the place of σ_n. `examples/choose_schedule.py` shows what other constants do.
     """
 
+    first: float = 35 / 255
+    """The first σ_k. A higher one undoes what a start gets right, such as the surroundings of missing rows."""
     last: float = 1.0
     """The last σ_k, in units of that level."""
     weight: float = 1.0
     """μ_k in units of σ_n²/σ_k²."""
-    floor: float = 2.55 / 255
+    floor: float = 1 / 255
     """Noise levels under this count as this: without noise, σ and μ would vanish before gaps are filled."""
 
     def __init__(
@@ -45,7 +47,8 @@ class Schedule(Policy):
         """The parameters of iteration t."""
         noise = self.noise(problem).clamp_min(self.floor)
         share = t / max(1, self.decisions - 1)
-        first, last = torch.full_like(noise, FIRST), self.last_sigma(problem, noise)
+        last = self.last_sigma(problem, noise)
+        first = last.clamp_min(self.first)
         sigma = torch.exp((1 - share) * first.log() + share * last.log())
         values = {"sigma": sigma}
         if (limits := self.solver.params.get("mu")) is not None:
@@ -59,14 +62,15 @@ class Schedule(Policy):
 
     def last_sigma(self, problem: Problem, noise: Tensor) -> Tensor:
         """Where σ_k ends, for noise levels (B,)."""
-        return (self.last * noise / problem.kept.sqrt()).clamp_max(FIRST)
+        strongest = self.solver.params["sigma"].high if "sigma" in self.solver.params else self.first
+        return (self.last * noise / problem.kept.sqrt()).clamp_max(strongest)
 
 
 @POLICIES.register("dpir-schedule")
 class DPIRSchedule(Schedule):
     """DPIR's schedule, made for HQS: σ_k falls log-linearly from 49/255 to σ_n, μ_k = 0.23·σ_n²/σ_k²."""
 
-    last, weight, floor = 1.0, 0.23, 0.255 / 255
+    first, last, weight, floor = PUBLISHED, 1.0, 0.23, 0.255 / 255
 
     def noise(self, problem: Problem) -> Tensor:
         """As it is."""
@@ -74,14 +78,14 @@ class DPIRSchedule(Schedule):
 
     def last_sigma(self, problem: Problem, noise: Tensor) -> Tensor:  # noqa: ARG002
         """The noise level itself."""
-        return (self.last * noise).clamp_max(FIRST)
+        return (self.last * noise).clamp_max(self.first)
 
 
 @POLICIES.register("ircnn-schedule")
 class IRCNNSchedule(DPIRSchedule):
     """IRCNN's schedule, made for HQS: σ_k falls log-linearly from 49/255 to 15/255, μ_k = σ_n²/(3σ_k²)."""
 
-    last, weight, floor = 15 / 255, 1 / 3, 0.255 / 255
+    first, last, weight, floor = PUBLISHED, 15 / 255, 1 / 3, 0.255 / 255
 
     def last_sigma(self, problem: Problem, noise: Tensor) -> Tensor:  # noqa: ARG002
         """The same for every noise level."""

@@ -31,7 +31,8 @@ class AmplitudeProblem(Problem):
         self.masks = masks
         # D is a mean over the masks: what counts is the number of amplitudes over the number of masks.
         self.measurements = torch.full((len(y),), y[0, 0].numel(), device=y.device)
-        self.kept, self.averaged = y.new_ones(len(y)), y.shape[1]
+        # An amplitude has the noise of one of the two parts of a field.
+        self.kept, self.averaged = y.new_ones(len(y)), 2 * y.shape[1]
 
     @classmethod
     def of(cls, y: Tensor, physics: CodedDiffraction, hints: Hints) -> AmplitudeProblem:
