@@ -1,26 +1,29 @@
-"""How the constants of the default schedule were chosen: a grid, on photographs that are in no test set.
+"""How the constants of the default schedule were chosen, on photographs that are in no test set.
 
-    python examples/choose_schedule.py --data FOLDER_OF_IMAGES
-    python examples/choose_schedule.py --data BRAIN_SLICES --images 50 --task csmri --scan SCAN.cfl
+    python examples/choose_schedule.py --data DATA --photographs FOLDER_OF_IMAGES --constants
+    python examples/choose_schedule.py --data DATA --photographs BRAIN_SLICES --operator csmri-x4,csmri-x8,multi-coil
+    python examples/choose_schedule.py --data DATA --scan SCAN.npy --maps MAPS.npy
 
-Prints the mean PSNR over images for each setting of several operators and each pair of constants (last, weight), and
-what a pair loses on average against the best of each setting. The second command shows what the same constants do to
-real images: slices behind simulated sampling, and a real scan of several coils.
+Prints what other constants gain, in dB of PSNR over the schedule as it is, for every operator of `bench operators` with
+its noise, with 0.4 times and with 2.5 times as much; with --constants also what the best constant parameters for the
+set gain. The second command does the same on slices of brains; the third on a real scan of several coils.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from itertools import chain, product
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from pnpilot.benchmark.scan import Scan, estimated_maps
-from pnpilot.denoisers import build_denoiser
+from pnpilot.benchmark.operators import OPERATORS, build_operator
+from pnpilot.benchmark.oracles import FixedOptimal, Surface
+from pnpilot.benchmark.scan import Scan
+from pnpilot.denoisers import Denoiser, build_denoiser
 from pnpilot.io.images import image_paths, read_image
 from pnpilot.io.kspace import read_coils
 from pnpilot.metrics import psnr
@@ -28,62 +31,84 @@ from pnpilot.policies.schedules import Schedule
 from pnpilot.problems import Hints, Problem, open_problem
 from pnpilot.reconstruct import rollout
 from pnpilot.solvers import build_solver
-from pnpilot.tasks import TASKS, Setting, Task
-from pnpilot.tasks.csmri import CSMRI
-from pnpilot.tasks.multi_coil import MultiCoilTask
+from pnpilot.tasks import Task
 
-LAST = (0.8, 1.0, 1.2, 1.4)
-WEIGHT = (0.7, 1.0)
-SETTINGS: dict[str, Sequence[Setting]] = {
-    "csmri": [CSMRI.setting(factor, sigma) for factor, sigma in ((2, 5), (4, 15), (8, 10))],
-    "multi-coil": [MultiCoilTask.setting(4, sigma, "calibrated") for sigma in (2.55, 10)],
-    **dict.fromkeys(("deblur", "inpainting", "super-resolution", "tomography", "phase"), ()),
+TRIED: dict[str, dict[str, float]] = {
+    "first 49": {"first": 49 / 255},
+    "first 28": {"first": 28 / 255},
+    "last 0.8": {"last": 0.8},
+    "last 1.25": {"last": 1.25},
+    "weight 0.7": {"weight": 0.7},
+    "weight 1.4": {"weight": 1.4},
+    "floor 2.55": {"floor": 2.55 / 255},
+    "floor 0.5": {"floor": 0.5 / 255},
 }
-"""Of each task; those of its benchmark where there are none."""
-SCANNED = ("calibrated x4", "radial x4", "random x6")
+"""What differs from the schedule as it is."""
+NOISE = (0.4, 1.0, 2.5)
+SCANNED = ("calibrated x4", "cartesian x4", "radial x4", "random x6")
+AT_A_TIME = 640
+"""Images of 128×128 in a batch of the search for constants."""
 
-Row = tuple[str, Problem, Callable[[Tensor], float]]
-"""What a row is called, its problem, and the PSNR of what comes out."""
+Row = tuple[str, Problem, Callable[[Tensor], float], Tensor | None]
+"""What a row is called, its problem, the mean PSNR of what comes out, and the true images."""
 
 
 def main() -> None:
-    """Run the grid."""
+    """Run all rows."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True, help="a folder of images of 128×128 or more")
-    parser.add_argument("--images", type=int, default=3, help="how many to use")
-    parser.add_argument("--task", action="append", choices=sorted(SETTINGS), help="only this; repeat for several")
+    parser.add_argument("--data", type=Path, required=True, help="the folder with the kernels")
+    parser.add_argument("--photographs", type=Path, help="a folder of images, or of folders 'grey' and 'colour'")
+    parser.add_argument("--images", type=int, default=6, help="how many to use")
+    parser.add_argument("--operator", default="", help="only these, separated by commas")
+    parser.add_argument("--constants", action="store_true", help="also search the best constants, which takes a GPU")
     parser.add_argument("--scan", type=Path, help="fully sampled multi-coil k-space, for rows of its own")
+    parser.add_argument("--maps", type=Path, help="its coil maps")
     parser.add_argument("--device", default="cpu")
     arguments = parser.parse_args()
 
-    paths = image_paths(arguments.data)
+    names = [name for name in arguments.operator.split(",") if name] or list(OPERATORS)
+    denoiser, gains = build_denoiser("compact").to(arguments.device), []
+    print(" " * 34 + "as it is" + "".join(name.rjust(12) for name in TRIED) + "   constants" * arguments.constants)
+    for label, problem, score, truth in rows(arguments, names):
+        found = [score(ended(problem, denoiser, **options)) for options in ({}, *TRIED.values())]
+        gain = [score - found[0] for score in found[1:]]
+        if arguments.constants and truth is not None:
+            gain.append(constants(problem, denoiser, truth) - found[0])
+        gains.append(torch.tensor(gain))
+        print(f"{label:34}{found[0]:8.2f}" + "".join(f"{one:+12.2f}" for one in gain), flush=True)
+    for what, of in (("mean", lambda gain: gain.mean(0)), ("smallest", lambda gain: gain.amin(0))):
+        print(f"{what:42}" + "".join(f"{one:+12.2f}" for one in of(torch.stack(gains))))
+
+
+def rows(arguments: argparse.Namespace, names: Sequence[str]) -> Iterator[Row]:
+    """Photographs behind each operator, or a scan behind masks."""
+    if arguments.photographs is not None:
+        for name in names:
+            for factor in NOISE:
+                yield from simulated(name, factor, arguments)
+    if arguments.scan is not None:
+        scan = Scan(read_coils(arguments.scan), read_coils(arguments.maps))
+        for label in SCANNED:
+            y, physics, _ = scan.measure(label, seed=0)
+            problem = open_problem(y.to(arguments.device), physics.to(arguments.device))
+            yield f"scan {label}", problem, lambda image: scan.scored(image)["psnr"], None
+
+
+def simulated(name: str, factor: float, arguments: argparse.Namespace) -> Iterator[Row]:
+    """One operator with more noise or less; nothing, if it has none to change."""
+    operator = build_operator(name)
+    level = next((key for key in ("sigma", "alpha") if operator.values.get(key)), None)
+    if factor != 1 and level is None:
+        return
+    if level is not None:
+        operator.values = {**operator.values, level: operator.values[level] * factor}
+    own = arguments.photographs / ("colour" if operator.channels == 3 else "grey")
+    paths = image_paths(own if own.is_dir() else arguments.photographs)
     chosen = paths[:: max(1, len(paths) // arguments.images)][: arguments.images]
-    truth = torch.stack([read_image(path, (128, 128)) for path in chosen]).to(arguments.device)
-    rows = chain(
-        simulated(truth, arguments.task or list(SETTINGS)),
-        scanned(arguments.scan, arguments.device) if arguments.scan else (),
-    )
-    solver, denoiser = build_solver("admm"), build_denoiser("compact").to(arguments.device)
-    grid, losses = list(product(LAST, WEIGHT)), []
-    print(" " * 40 + "".join(f"  {last:g}, {weight:g}".rjust(10) for last, weight in grid))
-    for label, problem, score in rows:
-        scores = []
-        for last, weight in grid:
-            with torch.no_grad():
-                *_, step = rollout(problem, solver, denoiser, Schedule(solver, last=last, weight=weight))
-            scores.append(score(step.image))
-        losses.append(max(scores) - torch.tensor(scores))
-        print(label.ljust(40) + "".join(f"{found:10.2f}" for found in scores), flush=True)
-    print("mean loss against the best".ljust(40) + "".join(f"{loss:10.2f}" for loss in torch.stack(losses).mean(0)))
-
-
-def simulated(truth: Tensor, names: Iterable[str]) -> Iterator[Row]:
-    """Images behind the operators of these tasks."""
-    for name in names:
-        task = TASKS[name]()
-        for setting in SETTINGS[name] or task.settings:
-            problem = open_problem(*task.simulate(truth, setting, seed=1), Hints(peak=1.0))
-            yield f"{name} {setting.label}", problem, partial(mean_psnr, task, truth)
+    truth = torch.stack([read_image(path, operator.size, operator.channels) for path in chosen]).to(arguments.device)
+    y, physics, task = operator.simulate(truth, arguments.data)
+    problem = open_problem(y, physics, Hints(peak=1.0, real=True))
+    yield f"{name} ×{factor:g}", problem, partial(mean_psnr, task, truth), truth
 
 
 def mean_psnr(task: Task, truth: Tensor, image: Tensor) -> float:
@@ -91,14 +116,25 @@ def mean_psnr(task: Task, truth: Tensor, image: Tensor) -> float:
     return psnr(task.extract(image), truth).mean().item()
 
 
-def scanned(file: Path, device: str) -> Iterator[Row]:
-    """A real scan, undersampled afterwards."""
-    kspace = read_coils(file)
-    scan = Scan(kspace, estimated_maps(kspace))
-    for label in SCANNED:
-        y, physics, _ = scan.measure(label, seed=0)
-        problem = open_problem(y.to(device), physics.to(device))
-        yield f"scan {label}", problem, lambda image: scan.scored(image)["psnr"]
+@torch.no_grad()
+def ended(problem: Problem, denoiser: Denoiser, **options: Any) -> Tensor:
+    """What a schedule ends with."""
+    policy = Schedule(build_solver("admm"))
+    for name, value in options.items():
+        setattr(policy, name, value)
+    *_, step = rollout(problem, policy.solver, denoiser, policy)
+    return step.image
+
+
+def constants(problem: Problem, denoiser: Denoiser, truth: Tensor) -> float:
+    """The mean PSNR of the best constants for the set."""
+    solver = build_solver("admm")
+    policy = FixedOptimal(solver)
+    room = max(len(truth), int(AT_A_TIME * 128**2 / truth[0].numel()))
+    surface = Surface(problem, solver, denoiser, truth, batch=room)
+    policy.search(surface)
+    point = torch.stack([policy.values[name] for name in list(solver.params)[:2]], -1).log().cpu()
+    return surface.curves(point[None])[0, :, -1].mean().item()
 
 
 if __name__ == "__main__":

@@ -48,7 +48,7 @@ class Amplified(LinearPhysics):
 
 
 def test_the_strength_of_the_operator_does_not_matter() -> None:
-    """c·A, c·y and c·σ are the same problem, to every solver that it fits.""" Norms are found to 5e-4.
+    """c·A, c·y and c·σ are the same problem, to every solver that it fits; norms are found to 5e-4."""
     task, truth = build_task("deblur"), phantom(32, 32, 2)
     y, physics = task.simulate(truth, task.settings[0])
     weak, strong = (open_problem(factor * y, Amplified(physics, factor), Hints(peak=1.0)) for factor in (1.0, 10.0))
