@@ -102,7 +102,7 @@ def outcome(path: Path) -> tuple[str, str]:
     with tempfile.TemporaryDirectory() as folder:
         try:
             with open_raw(path, Scratch(Path(folder))) as raw:
-                for stored in (raw.measured, raw.maps, raw.mask, raw.noise):
+                for stored in (raw.measured, raw.maps, raw.mask, raw.noise, *raw.beside.values()):
                     if stored is not None:
                         part(stored, False), part(stored, True)
             return READ, ""

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 from deepinv.models import TVDenoiser
+from deepinv.physics import GaussianNoise, Inpainting
 from torch import Tensor
 
 from pnpilot.baselines import BASELINES, build_baseline
@@ -194,6 +195,17 @@ def test_sizes_that_cannot_be_halved_have_no_wavelets() -> None:
     assert (Wavelet("haar", 3, 33, 32).levels, Wavelet("haar", 3, 36, 32).levels) == (0, 2)
     image = torch.rand(1, 1, 33, 32)
     assert torch.equal(Wavelet("haar", 3, 33, 32).shrunk(image, 0.5), image)
+
+
+def test_total_variation_does_not_depend_on_the_scale_of_the_operator() -> None:
+    """Nor on where it starts to fill a gap: half of the pixels are missing."""
+    truth, mask = phantom(32, 32, 2), (torch.rand(1, 1, 32, 32) < 0.5).float()
+    images = []
+    for scale in (1.0, 3.0):
+        physics = Inpainting((1, 32, 32), mask=scale * mask, noise_model=GaussianNoise(scale * 0.02))
+        images.append(build_baseline("tv")(scale * mask * truth, physics))
+    assert_close(images[1], images[0], 1e-3)
+    assert psnr(images[0], truth).min() > psnr(mask * truth, truth).max() + 10
 
 
 # Steps in k-space for real images.

@@ -43,7 +43,7 @@ def test_a_batch_of_different_settings_equals_one_by_one_or_is_refused(name: str
         index = torch.tensor([place])
         one = selected(alone_physics, index, len(own))
         assert torch.equal(alone_y[index], y[index])
-        assert_close(model(y[index], one), together[index], 1e-4)
+        assert_close(model(y[index], one), together[index], 2e-4)
         level = open_problem(y[index], one, Hints(peak=1.0)).units.sigma_n
         assert (levels is None) == (level is None)
         if levels is not None and level is not None:

@@ -281,3 +281,28 @@ def test_an_adjoint_that_is_none_is_told(adjoint: str) -> None:
     assert [note.startswith("A_adjoint of the Own is not the adjoint of its A") for note in notes] == [True] * (
         adjoint != "right"
     )
+
+
+def test_what_the_operator_does_not_see_counts_for_nothing() -> None:
+    """A detector wider than the object records noise beside it."""
+    physics = Tomography(20, 32, fan_beam=True, normalize=True, noise_model=GaussianNoise(0.02))
+    truth = phantom(32, 32)
+    y = physics(truth)
+    problem = open_problem(y, physics, Hints(peak=1.0))
+    assert (problem.measurements < 0.2 * y[0].numel()).all()
+    assert (problem.fidelity(truth) - 1).abs().max() < 0.1
+    assert problem.notes == []
+
+
+def test_data_where_nothing_was_measured_are_told() -> None:
+    mask = (torch.rand(1, 32, 32, generator=torch.Generator().manual_seed(0)) < 0.5).float()
+    physics = Inpainting((1, 32, 32), mask=mask, noise_model=GaussianNoise(0.02))
+    truth = phantom(32, 32)
+    y = physics(truth)
+    y[1] = truth[1]
+    problem = open_problem(y, physics, Hints(peak=1.0))
+    (note,) = problem.notes
+    assert note.startswith("the data of image 1 are not zero where the Inpainting measures nothing, and are ignored")
+    alone = open_problem(y[:1], physics, Hints(peak=1.0))
+    assert alone.notes == []
+    assert_close(problem.y[1], truth[1] * mask)

@@ -68,6 +68,8 @@ def test_scale_equivariance(name: str, smoother: Denoiser) -> None:
     """model(c·y) = c·model(y) when the noise level scales along."""
     task = build_task(name)
     y, physics = task.simulate(pictures(task), task.settings[0])
+    if hasattr(physics.noise_model, "gain") or name == "single-photon":
+        pytest.skip("photons are counted in units of their own")
     small = PnPilot(smoother, sigma_n=0.02)(y, physics)
     large = PnPilot(smoother, sigma_n=0.16)(8 * y, physics)
     assert_close(large, 8 * small, 1e-4)

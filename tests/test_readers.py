@@ -19,6 +19,7 @@ from pnpilot.io.readers.base import HEAD
 nibabel, pydicom = pytest.importorskip("nibabel"), pytest.importorskip("pydicom")
 FILES = Path(__file__).parent / "files"
 PLAIN, PICTURE, PICTURES = ("slice", "coil", "y", "x"), ("y", "x"), ("slice", "y", "x")
+COLOURED = ("y", "x", "colour")
 READ: dict[str, tuple[str, tuple[str, ...] | None, bool]] = {
     "bart_kspace.cfl": ("bart", ("x", "y", "coil"), False),
     "bart_kspace.hdr": ("bart", ("x", "y", "coil"), False),
@@ -38,9 +39,11 @@ READ: dict[str, tuple[str, tuple[str, ...] | None, bool]] = {
     "grey.png": ("picture", PICTURE, True),
     "deep.png": ("picture", PICTURE, True),
     "grey.bmp": ("picture", PICTURE, True),
-    "colour.jpg": ("picture", PICTURE, True),
-    "pages.tif": ("picture", PICTURES, True),
-    "float.tif": ("picture", PICTURE, True),
+    "colour.jpg": ("picture", COLOURED, True),
+    "pages.tif": ("tiff", PICTURES, True),
+    "float.tif": ("tiff", PICTURE, True),
+    "colours.tif": ("tiff", COLOURED, True),
+    "stack.ome.tif": ("tiff", ("channel", *PICTURES), True),
 }
 """The reader, the axes, and whether they are pictures, of files that `files/make_others.py` made."""
 
@@ -66,9 +69,11 @@ HELD: dict[str, np.ndarray] = {
     "grey.png": pattern(10, 8),
     "deep.png": pattern(3, 10, 8)[0].astype(np.uint16) * 256,
     "grey.bmp": pattern(10, 8),
-    "colour.jpg": np.full((10, 8), 100),
+    "colour.jpg": np.full((10, 8, 3), 100),
     "pages.tif": pattern(3, 10, 8).astype(np.uint16) * 256,
     "float.tif": pattern(10, 8) / 4,
+    "colours.tif": pattern(10, 8, 3).astype(np.uint16) * 257,
+    "stack.ome.tif": pattern(2, 3, 10, 8),
 }
 
 
@@ -92,7 +97,7 @@ def test_what_a_file_is(name: str, scratch: Scratch) -> None:
     raw, _ = opened(name, scratch)
     assert raw.measured is not None
     assert (raw.measured.axes, raw.pictures) == (axes, pictures)
-    assert raw.family == {"picture": "png"}.get(reader, reader)
+    assert raw.family == ("tiff" if name == "deep.png" else {"picture": "png"}.get(reader, reader))
 
 
 @pytest.mark.parametrize("name", HELD)
@@ -263,7 +268,6 @@ def test_headers_come_along(scratch: Scratch) -> None:
     assert header.Modality == "MR" and "PixelData" not in header
     assert header.PixelSpacing == [1.5, 2]
     assert opened("volume.nii", scratch)[0].header["pixdim"][3] == pytest.approx(np.hypot(0.1, 4))
-    assert opened("colour.jpg", scratch)[0].notes == ["its colours were turned to shades of grey"]
 
 
 def test_folders_and_missing_files_are_told(tmp_path: Path) -> None:

@@ -231,7 +231,7 @@ def test_the_key_names_a_group(tmp_path: Path, read: Callable[..., Raw], refused
 @pytest.mark.parametrize(
     ("xml", "told"),
     [
-        (FLAT.replace(">cartesian<", ">radial<"), "trajectory is radial: only Cartesian"),
+        (FLAT.replace(">cartesian<", ">radial<"), "trajectory is radial, and its acquisitions do not say where"),
         ("<!DOCTYPE a [<!ENTITY b 'c'>]>" + FLAT, "declares entities"),
         ("nothing", "not understood"),
         (FLAT[: len(FLAT) // 2], "not understood"),

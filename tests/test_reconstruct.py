@@ -439,7 +439,7 @@ def test_pictures_are_measured_anew_only_if_asked(tmp_path: Path, model: PnPilot
         reconstruct_file(scan, tmp_path / "out", model=model, options=Options(simulate="radial x2"))
 
 
-@pytest.mark.parametrize("form", ["dicom", "nifti", "png", "hdf5"])
+@pytest.mark.parametrize("form", ["dicom", "nifti", "png", "tiff", "hdf5"])
 def test_what_was_simulated_says_so_wherever_it_goes(tmp_path: Path, model: PnPilot, form: str) -> None:
     from PIL import Image
 

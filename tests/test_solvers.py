@@ -16,6 +16,7 @@ from pnpilot.prior import bounded, prior
 from pnpilot.problems import Hints, Problem, open_problem
 from pnpilot.problems._data import energy
 from pnpilot.problems._least_squares import LeastSquares
+from pnpilot.problems.single_photon import SinglePhotonProblem
 from pnpilot.reconstruct import check_fit, rollout
 from pnpilot.solvers import SOLVERS, Solver, build_solver
 from pnpilot.tasks import TASKS, build_task
@@ -91,7 +92,9 @@ def test_step_leaves_its_input_alone_and_repeats(name: str, smoother: Denoiser) 
 
 
 def back_projection(problem: Problem) -> Tensor:
-    """The multiple of Aᴴy that fits the data best; without an operator, the start."""
+    """The multiple of Aᴴy that fits the data best; of single photons the likeliest image; of amplitudes the start."""
+    if isinstance(problem, SinglePhotonProblem):
+        return -torch.log1p(-problem.y.clamp_max(0.99))
     if not isinstance(problem, LeastSquares):
         return problem.x0()
     seen = problem.A(problem.back)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import pnpilot
+from pnpilot.benchmark.operators import OPERATORS
 from pnpilot.benchmark.tables import TABLES
 from pnpilot.recon.modalities import MODALITIES
 from pnpilot.registry import Registry
@@ -21,7 +22,8 @@ ROOT = Path(pnpilot.__file__).parent
 ROOMS: dict[str, Registry[Any]] = rooms()
 INSIDE = {"readers": "io/readers", "writers": "io/writers"}
 ALL_ROOMS = {INSIDE.get(name, name): registry for name, registry in ROOMS.items()}
-ALL_ROOMS |= {"benchmark/tables": TABLES, "recon/modalities": MODALITIES, "training/learners": LEARNERS}
+ALL_ROOMS |= {"benchmark/tables": TABLES, "benchmark/operators": OPERATORS}
+ALL_ROOMS |= {"recon/modalities": MODALITIES, "training/learners": LEARNERS}
 LOWER_FIRST = [
     {"errors", "plugins", "phase", "provenance"},
     {"registry", "types", "io", "metrics", "devices"},

@@ -27,6 +27,7 @@ from pnpilot.io.writers.bart import bart_places
 from pnpilot.io.writers.png import brightest
 
 h5py, nibabel = pytest.importorskip("h5py"), pytest.importorskip("nibabel")
+tifffile = pytest.importorskip("tifffile")
 pydicom, matlab = pytest.importorskip("pydicom"), pytest.importorskip("scipy.io")
 needs_bart = pytest.mark.skipif(shutil.which("bart") is None, reason="BART is not installed: apt-get install bart")
 SCALE = 1e-4
@@ -139,6 +140,12 @@ def from_png(files: list[Path], shape: tuple[int, ...]) -> np.ndarray:
     return np.stack([np.asarray(Image.open(file)) for file in files]).reshape(shape) / 255
 
 
+def from_tiff(files: list[Path], shape: tuple[int, ...]) -> np.ndarray:
+    with tifffile.TiffFile(files[0]) as file:
+        assert file.series[0].axes == ("QZYX" if len(shape) == 4 else "YX")
+        return file.asarray()
+
+
 Back = Callable[[list[Path], tuple[int, ...]], np.ndarray]
 BACK: dict[str, tuple[Back, float]] = {
     "bart": (from_bart, 0),
@@ -148,6 +155,7 @@ BACK: dict[str, tuple[Back, float]] = {
     "nifti": (from_nifti, 0),
     "dicom": (from_dicom, 0.51 / 65535),
     "png": (from_png, 0.51 / 255),
+    "tiff": (from_tiff, 0),
 }
 """And how far from the numbers that were written it may be, in units of the largest."""
 
@@ -156,7 +164,7 @@ BACK: dict[str, tuple[Back, float]] = {
 def test_a_writer_says_what_it_is(form: str) -> None:
     writer = WRITERS[form]
     assert writer.suffix.startswith(".")
-    assert ("complex" in writer.holds) != (form in ("nifti", "dicom", "png"))
+    assert ("complex" in writer.holds) != (form in ("nifti", "dicom", "png", "tiff"))
     assert "geometry" in writer.holds
     assert writer.extra in (None, "mri")
 

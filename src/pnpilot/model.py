@@ -23,7 +23,7 @@ from .reconstruct import check_fit, rollout
 from .safety import SAFE, Monitor, repaired
 from .solvers import Solver, build_solver
 from .step import Step
-from .types import named
+from .types import named, parts_of
 
 HINTS = frozenset(field.name for field in dataclasses.fields(Hints))
 
@@ -44,7 +44,7 @@ class PnPilot(Reconstructor):
 
     `denoiser` is a name, one of ours, or any deepinv denoiser; `weights` a folder that `pnpilot train denoiser` wrote.
     `solver="auto"` is ADMM. `policy` is a name or a Policy made for a solver. `peak`, `sigma_n` and `real` are hints
-    about the images, worked out when not given.
+    about the images, worked out when not given; `gain`, a number or "estimate", outranks that of Poisson noise.
     """
 
     def __init__(
@@ -57,6 +57,7 @@ class PnPilot(Reconstructor):
         peak: float | None = None,
         sigma_n: float | Tensor | Literal["estimate"] | None = None,
         real: bool | None = None,
+        gain: float | Tensor | Literal["estimate"] | None = None,
         device: str | torch.device = "cpu",
     ) -> None:
         super().__init__()
@@ -71,7 +72,7 @@ class PnPilot(Reconstructor):
         if isinstance(denoiser, str):
             denoiser = build_denoiser(denoiser, weights=weights)
         self.denoiser = denoiser if isinstance(denoiser, Denoiser) else DeepinvDenoiser(denoiser)
-        self.hints = Hints(peak, sigma_n, real)
+        self.hints = Hints(peak, sigma_n, real, gain)
         self.policy = policy
         self.solver = solver
         if isinstance(policy, Policy) and solver not in ("auto", policy.solver.name):
@@ -136,11 +137,12 @@ class PnPilot(Reconstructor):
 
     def _plan(self, y: Tensor, physics: Physics) -> tuple[Problem, Solver, Policy, list[str]]:
         device = next((parameter.device for parameter in self.denoiser.parameters()), None)
-        if device is not None and isinstance(y, Tensor) and y.device != device:
-            raise BadInput(f"the data are on {y.device}, the model on {device}: move one with .to()")
+        elsewhere = [part.device for part in parts_of(y) if device is not None and part.device != device]
+        if elsewhere:
+            raise BadInput(f"the data are on {elsewhere[0]}, the model on {device}: move one with .to()")
         problem = open_problem(y, physics, self.hints)
         notes = list(problem.notes)
-        if isinstance(y, Tensor) and y.requires_grad:
+        if any(part.requires_grad for part in parts_of(y)):
             notes.append("the data require gradients, and reconstruction passes none on: use y.detach() to say so")
         solver, policy = self._plan_for(problem.offers)
         known = policy.knows(problem)

@@ -1,4 +1,4 @@
-"""Pictures. Matplotlib is imported here and in `report.pictures`, and only when a picture is drawn."""
+"""Pictures. Matplotlib is imported here, in `report.pictures` and for the wall, and only when a picture is drawn."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ def compare_crops(path: str | Path, examples: Sequence[Example]) -> None:
         top, bottom = axes[2 * index], axes[2 * index + 1]
         rows, across = example.crop
         part = (..., rows, across)
-        _draw(top[0], example.truth)
+        draw(top[0], example.truth)
         box = (across.start, rows.start), across.stop - across.start, rows.stop - rows.start
         top[0].add_patch(Rectangle(*box, fill=False, edgecolor="yellow", linewidth=1.2))
         top[0].set_title(example.title, fontsize=8)
-        _draw(top[1], example.truth[part])
+        draw(top[1], example.truth[part])
         top[1].set_title("truth", fontsize=8)
         for column, (name, image) in enumerate(example.images.items(), 2):
-            _draw(top[column], image[part])
+            draw(top[column], image[part])
             top[column].set_title(f"{name}\n{example.captions[name]}", fontsize=8)
             error = (image.clamp(0, 1) - example.truth)[part].abs().mean(0)  # over the colours, where there are any
             bottom[column].imshow(error.numpy(), cmap="magma", vmin=0, vmax=ERROR_RANGE, interpolation="nearest")
@@ -56,7 +56,7 @@ def compare_crops(path: str | Path, examples: Sequence[Example]) -> None:
     _save(figure, path)
 
 
-def _draw(axis: Axes, image: Tensor) -> None:
+def draw(axis: Axes, image: Tensor) -> None:
     """An image (1, H, W) in grey, or (3, H, W) in colour."""
     pixels = image.clamp(0, 1).movedim(0, -1).numpy()
     axis.imshow(pixels, cmap="gray", vmin=0, vmax=1, interpolation="nearest")
@@ -143,10 +143,10 @@ def _label(axis: Axis) -> None:
     axis.set_minor_formatter("{x:g}")
 
 
-def png(figure: Figure, transparent: bool = False) -> bytes:
+def png(figure: Figure, transparent: bool = False, dpi: int = 130) -> bytes:
     """The figure as a PNG file, with its own background or with none."""
     buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=130, transparent=transparent)
+    figure.savefig(buffer, format="png", dpi=dpi, transparent=transparent)
     return buffer.getvalue()
 
 

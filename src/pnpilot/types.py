@@ -60,6 +60,12 @@ def one_each(given: Any, like: Tensor, what: str) -> Tensor:
     return values.expand(len(like))
 
 
+def parts_of(y: Any) -> list[Tensor]:
+    """The tensors of a measurement: of a stack of operators it is a list of them, as deepinv has it."""
+    parts = getattr(y, "x", y)
+    return [part for part in (parts if isinstance(parts, list | tuple) else [parts]) if isinstance(part, Tensor)]
+
+
 def named(places: Tensor) -> str:
     """'image 1' or 'images 0, 2', for places in the batch, counted from zero, or flags (B,)."""
     index = (places.nonzero().flatten() if places.dtype is torch.bool else places).tolist()

@@ -30,7 +30,11 @@ def coil_covariance(kspace: Tensor, mask: Tensor | None = None) -> Tensor:
     require(bool((kspace * measured).any()), "k-space is zero wherever the mask samples it")
     unshifted = [torch.fft.ifftshift(part, dim=(-2, -1)) for part in (kspace, measured)]
     (flags,) = outermost(unshifted[0][None], unshifted[1][None, None], SHARE)
-    noise = unshifted[0][:, flags]
+    return noise_covariance(unshifted[0][:, flags])
+
+
+def noise_covariance(noise: Tensor) -> Tensor:
+    """The covariance (coils, coils) of each part of samples (coils, number) of which most are noise."""
     coils, count = noise.shape
     require(count >= 4 * coils, f"{count} outermost samples are too few for the covariance of {coils} coils")
     levels = torch.stack([median_level(coil) for coil in noise])

@@ -4,6 +4,7 @@ mrd_slices.h5, mrd_volume.mrd   the ismrmrd library
 fastmri_multi.h5, fastmri_single.h5   h5py, in the layout of the fastMRI data
 matlab_5.mat   scipy.io.savemat
 matlab_73.mat   h5py, with the first 512 bytes and the names of fields that MATLAB writes
+data_exchange.h5   h5py, in the layout of DataExchange; scikit-image draws the phantom and projects it
 
 All show the same drawing: smooth complex blobs, seen by coils. No measured data are in them.
 """
@@ -163,6 +164,21 @@ def matlab_5(path: Path) -> Path:
     return path
 
 
+def spiral(path: Path) -> Path:
+    """Samples of four coils (sample, arm, coil) along six spirals of 60 samples, by sums over all pixels."""
+    import scipy.io
+
+    along = np.sqrt(np.linspace(0, 1, 60))[:, None]
+    k = 0.5 * along * np.exp(1j * (4 * np.pi * along + 2 * np.pi * np.arange(6) / 6))
+    pictures, centred = images(4, 16, 16), np.arange(16) - 8
+    rows, columns = (np.exp(-2j * np.pi * way[..., None] * centred) for way in (k.imag, k.real))
+    data = np.einsum("sar,crq,saq->sac", rows, pictures, columns) / 16
+    noise = np.random.default_rng(0).standard_normal((2, *data.shape))
+    data = (data + 0.002 * (noise[0] + 1j * noise[1])).astype(np.complex64)
+    scipy.io.savemat(path, {"k": k.astype(np.complex64), "w": np.abs(k).astype(np.float32), "data": data})
+    return path
+
+
 def matlab_73(path: Path) -> Path:
     """The same, as MATLAB writes it to version 7.3: axes in reverse, complex numbers as pairs."""
     import h5py
@@ -192,10 +208,38 @@ def matlab_73(path: Path) -> Path:
     return path
 
 
+def data_exchange(path: Path) -> Path:
+    """Two slices of a phantom at 40 angles, counted by 48 pixels: the axis is off their middle, and two are odd."""
+    import h5py
+    from skimage.data import shepp_logan_phantom
+    from skimage.transform import radon, resize
+
+    rng, angles = np.random.default_rng(0), np.arange(40) * 180 / 40
+    phantom = np.pad(resize(shepp_logan_phantom(), (36, 36)), 14)
+    integrals = np.stack([0.1 * share * radon(phantom, angles).T for share in (1, 0.7)], 1)[:, :, 10:58]
+    beam = 20_000 * (1 + 0.2 * np.sin(np.arange(48) / 5)) * np.where(np.arange(48) == 30, 0.0, 1.0)
+    odd = np.where(np.arange(48) == 17, 1.04, 1.0)
+    with h5py.File(path, "w") as file:
+        for name, expected in {
+            "data": odd * beam * np.exp(-integrals),
+            "data_white": np.broadcast_to(beam, (6, 2, 48)),
+            "data_dark": np.zeros((6, 2, 48)),
+        }.items():
+            counts = 2 * rng.poisson(expected / 2) + 100 + rng.normal(0, 3, expected.shape)
+            file[f"exchange/{name}"] = counts.round().astype(np.uint16)
+            file[f"exchange/{name}"].attrs["axes"] = "theta:y:x"
+        file["exchange/theta"] = angles
+        file["exchange/theta"].attrs["units"] = "degrees"
+        file["implements"] = "exchange"
+    return path
+
+
 if __name__ == "__main__":
     mrd_slices(FOLDER / "mrd_slices.h5")
     mrd_volume(FOLDER / "mrd_volume.mrd")
     fastmri(FOLDER / "fastmri_multi.h5", 3)
     fastmri(FOLDER / "fastmri_single.h5", 0)
     matlab_5(FOLDER / "matlab_5.mat")
+    spiral(FOLDER / "spiral.mat")
     matlab_73(FOLDER / "matlab_73.mat")
+    data_exchange(FOLDER / "data_exchange.h5")

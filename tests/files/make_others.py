@@ -14,6 +14,7 @@ from pathlib import Path
 import nibabel
 import numpy as np
 import pydicom
+import tifffile
 from PIL import Image
 from pydicom.dataset import Dataset, FileDataset, FileMetaDataset
 from pydicom.uid import ExplicitVRLittleEndian, MRImageStorage, RLELossless, generate_uid
@@ -116,6 +117,13 @@ def pictures() -> None:
     Image.fromarray(pattern(10, 8).astype(np.float32) / 4).save(HERE / "float.tif", compression="tiff_lzw")
 
 
+def microscopes() -> None:
+    """Packed colours of 16 bits, and two channels of a stack as OME has them."""
+    colours = pattern(10, 8, 3).astype(np.uint16) * 257
+    tifffile.imwrite(HERE / "colours.tif", colours, photometric="rgb", compression="zlib")
+    tifffile.imwrite(HERE / "stack.ome.tif", pattern(2, 3, 10, 8), metadata={"axes": "CZYX"})
+
+
 if __name__ == "__main__":
-    for make in (bart, numpy, nifti, dicom, pictures):
+    for make in (bart, numpy, nifti, dicom, pictures, microscopes):
         make()

@@ -116,7 +116,7 @@ class Comparison:
                     drawn = {"seed": seed} if draw is None else {"seed": seed, "draw": draw}
                     for method, row in zip(self.methods, rows, strict=True):
                         cell = self.cell(dataset, setting, method, seed, draw)
-                        for image, scores in self._fill(cells, cell, method, condition, tick).items():
+                        for image, scores in self.filled(cells, cell, method, condition, tick).items():
                             row.images.append({"image": image, **drawn, **scores})
                         if (seed, draw) == self.samples()[-1]:
                             yield row
@@ -132,9 +132,7 @@ class Comparison:
 
     def test_set(self, dataset: str) -> ImageSet:
         """The images of a test set."""
-        names, truth = load_dataset(self.data, dataset, self.size, self.images, self.channels)
-        identities = [{"place": place, "checksum": checksum(image)} for place, image in enumerate(truth)]
-        return ImageSet(_told_apart(names), truth, identities)
+        return image_set(*load_dataset(self.data, dataset, self.size, self.images, self.channels))
 
     def simulated(self, images: ImageSet, setting: Setting, seed: int, draw: int | None) -> Condition:
         """Data of the whole set."""
@@ -168,7 +166,7 @@ class Comparison:
             own |= rounded({name: values[place] for name, values in constants.items()})
         return found, scores
 
-    def _fill(
+    def filled(
         self, cells: Cells | None, cell: Cell, method: Method, condition: Condition, tick: Tick
     ) -> dict[str, dict[str, Any]]:
         """Scores by image: known ones are read, the others computed and kept batch by batch."""
@@ -188,6 +186,12 @@ class Comparison:
             for _ in places:
                 tick(words)
         return {name: {key: known[name][key] for key in known[name] if key not in identities[0]} for name in names}
+
+
+def image_set(names: Sequence[str], truth: Tensor) -> ImageSet:
+    """These images (B, C, H, W), with names that tell them apart."""
+    identities = [{"place": place, "checksum": checksum(image)} for place, image in enumerate(truth)]
+    return ImageSet(_told_apart(names), truth, identities)
 
 
 def depends_on(method: Method, images: ImageSet) -> Any:

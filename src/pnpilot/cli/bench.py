@@ -34,11 +34,13 @@ from ._shared import (
     table_progress,
 )
 from .compare import bench_compare
+from .operators import bench_operators
 from .scan import bench_scan
 
 bench = typer.Typer(no_args_is_help=True, help="Measure, and write the numbers as JSON.")
 bench.command("compare")(bench_compare)
 bench.command("scan")(bench_scan)
+bench.command("operators")(bench_operators)
 
 
 @bench.command("denoisers")

@@ -22,7 +22,8 @@ def reconstruct(
         Path, typer.Option(metavar="DIR", show_default=False, help="Folder for results; else ./reconstructed.")
     ] = Path("reconstructed"),
     form: Annotated[
-        str | None, typer.Option("--format", metavar="NAMES", help="h5, nii, cfl, npy, mat, png, dcm; else as read.")
+        str | None,
+        typer.Option("--format", metavar="NAMES", help="h5, nii, cfl, npy, mat, png, tif, dcm; else as read."),
     ] = None,
     axes: Annotated[str | None, typer.Option(metavar="NAMES", help="As in slice,coil,y,x; else found.")] = None,
     key: Annotated[str | None, typer.Option(metavar="NAME", help="Which array of a file; else found.")] = None,
@@ -36,6 +37,7 @@ def reconstruct(
     centre: Annotated[
         float | None, typer.Option(metavar="PIXEL", help="Where a tomogram's axis falls; else found.")
     ] = None,
+    matrix: Annotated[int | None, typer.Option(metavar="N", help="Pixels a side behind a trajectory.")] = None,
     simulate: Annotated[
         str | None, typer.Option(metavar="HOW", help="Measure finished images anew: 'radial x4'.")
     ] = None,
@@ -50,7 +52,7 @@ def reconstruct(
     """Reconstruct images from scans: nothing needs to be set.
 
     NAME.html, beside the images, shows what was done; NAME.json tells it. Stopped runs go on where they were. Steps:
-    oversampling, whitening, compression, phase (partial Fourier), crop. NIfTI, DICOM, PNG and TIFF go with --simulate.
+    oversampling, whitening, compression, phase (partial Fourier), crop. Pictures go with --psf or --simulate.
     """
     from ..errors import BadInput
     from ..io.files import writable_folder
@@ -62,9 +64,8 @@ def reconstruct(
     for name in formats:
         writer_named(name)
     left_out, forced = frozenset(listed(without)), frozenset(listed(always))
-    options = Options(
-        axes, key, mask, maps, noise, psf, trajectory, density, angles, centre, simulate, without=left_out, always=forced
-    )
+    given = (axes, key, mask, maps, noise, psf, trajectory, density, angles, centre, matrix)
+    options = Options(*given, simulate, without=left_out, always=forced)
     writable_folder(out)
     model = PnPilot(device=chosen_device(device))
     with stoppable("stopped; the same command goes on from here"), _watching(len(files) > 1) as watch:

@@ -77,11 +77,12 @@ def opened(path: Path) -> Iterator[Image.Image]:
         raise BadInput(f"{path} is not a readable image: {first_line(error)}") from error
 
 
-def grey_page(file: Image.Image) -> np.ndarray:
-    """The page at which an opened picture stands, in shades of grey and at its own depth."""
+def page(file: Image.Image) -> np.ndarray:
+    """The page at which an opened picture stands, at its own depth: (H, W), or (H, W, 3) in colour."""
     if file.mode.startswith("I;16"):
         return np.asarray(file).astype(np.uint16)
-    return np.asarray(file if file.mode in ("I", "F") else file.convert("L"))
+    grey = file.mode in ("1", "L", "LA", "I", "F")
+    return np.asarray(file if file.mode in ("I", "F") else file.convert("L" if grey else "RGB"))
 
 
 def read_image(path: Path, size: tuple[int, int] | None = None, channels: int = 1) -> Tensor:

@@ -18,9 +18,13 @@ from .geometry import Geometry
 
 COIL, AVERAGE, SET, PART, SLICE = "coil", "average", "set", "part", "slice"
 """Receivers; repeats to be averaged; sets of coil maps; real and imaginary part, as an axis of two; slices in space."""
+COLOUR = "colour"
+"""Red, green and blue of pictures, as an axis of three."""
+MASK_AXIS = "mask"
+"""The phase masks of coded diffraction, all of which see the image."""
 SPACE = ("z", "y", "x")
 """Axes of k-space. `x` is the readout, where a format knows it; `z` is there for volumes that were encoded in three."""
-NOT_IMAGES = frozenset({COIL, AVERAGE, SET, PART, *SPACE})
+NOT_IMAGES = frozenset({COIL, AVERAGE, SET, PART, COLOUR, MASK_AXIS, *SPACE})
 """Every other name (slice, time, contrast, …) counts separate images."""
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
+from copy import deepcopy
 from typing import Any
 
 import torch
@@ -54,10 +55,27 @@ def selected(physics: Physics, index: Tensor, batch: int) -> Physics:
 
 def copied(physics: Physics) -> Physics:
     """An operator of its own, to be moved or changed."""
-    copy = physics.clone()
-    if hasattr(copy, "_auto_grad_adjoint_fn"):  # deepinv's Tomography keeps an adjoint that belongs to the original
-        copy._auto_grad_adjoint_fn = None
+    copy = _cloned(physics)
+    for part in copy.modules():
+        if hasattr(part, "_auto_grad_adjoint_fn"):  # deepinv's Tomography keeps an adjoint that belongs to the original
+            part._auto_grad_adjoint_fn = None
     return copy
+
+
+def _cloned(physics: Physics) -> Physics:
+    """As deepinv's clone, which looks for random generators in all that can be reached, for a second and longer."""
+    values = [value for part in physics.modules() for value in vars(part).values()]
+    memo = {id(value): _twin(value) for value in values if isinstance(value, torch.Generator)}
+    try:
+        return deepcopy(physics, memo)
+    except TypeError:  # there is one elsewhere
+        return physics.clone()
+
+
+def _twin(generator: torch.Generator) -> torch.Generator:
+    twin = torch.Generator(generator.device)
+    twin.set_state(generator.get_state())
+    return twin
 
 
 def divided(physics: Physics, images: Tensor) -> bool:

@@ -15,6 +15,10 @@ SIGNED = 0.1
 """An image with a larger share of its energy below zero does not count as non-negative."""
 GAUSSIAN_MEDIAN = 0.6745
 """Median of the absolute value of a standard normal variable."""
+UNEXPLAINED = 3.0
+"""What is so many times the noise is none."""
+UNFIT = (RuntimeError, ValueError, TypeError, IndexError, AttributeError)
+"""What operators raise for shapes that they do not take."""
 LARGEST, SMALLEST = 1e15, 1e-15
 """Single precision cannot square and sum data beyond these."""
 
@@ -75,6 +79,18 @@ def looks_non_negative(image: Tensor, grain: Tensor) -> Tensor:
     """Whether an estimate (B, ...) whose noise has energy `grain` (B,) has little below zero beyond that noise (B,)."""
     below = energy(image.clamp_max(0)) - grain / 2
     return below < SIGNED * (energy(image) - grain).clamp_min(0)
+
+
+def ignored(unused: Tensor, blind: Tensor, level: Tensor, name: str) -> list[str]:
+    """A warning where the data (B, ...) that an operator of this name is blind for are more than noise (B,)."""
+    numbers = blind.flatten(1).sum(1).clamp_min(1) * (2 if unused.is_complex() else 1)
+    extra = (energy(unused) / numbers).sqrt() > UNEXPLAINED * level
+    if not bool(extra.any()):
+        return []
+    return [
+        f"the data of {named(extra)} are not zero where the {name} measures nothing, and are ignored there: do data "
+        "and mask belong together?"
+    ]
 
 
 def product(a: Tensor, b: Tensor) -> Tensor:

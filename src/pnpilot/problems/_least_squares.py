@@ -104,7 +104,13 @@ def conjugate_gradients(
 
 
 def opened(
-    hints: Hints, declared: Any, estimated: Tensor, gain: Tensor, normal: Linear, back: Tensor
+    hints: Hints,
+    declared: Any,
+    estimated: Tensor,
+    gain: Tensor,
+    normal: Linear,
+    back: Tensor,
+    limit: int = START_LIMIT,
 ) -> tuple[Units, Tensor]:
     """Units and start of problems with these normal equations, of norm one: AᴴA, and Aᴴy in the units of the image.
 
@@ -118,7 +124,7 @@ def opened(
     usual = torch.full_like(gain, USUAL)
     level = units_of(smooth_start(normal, back, usual, ROUGH)).sigma_n
     assert level is not None
-    start = smooth_start(normal, back, level.where(~level.isnan(), USUAL))
+    start = smooth_start(normal, back, level.where(~level.isnan(), USUAL), limit)
     return units_of(start), start
 
 

@@ -13,6 +13,8 @@ from torch import Tensor
 from ..errors import BadInput
 from ..types import named, one_each, per_sample
 
+MOST = 2**24
+"""PyTorch takes quantiles of no more numbers than these."""
 FAR_OFF = 1e4
 """A peak that is so many times too large or too small is a mistake."""
 
@@ -27,6 +29,8 @@ class Hints:
     """Noise level, in the units of the data. Default: what the physics declares, and estimated where it does not."""
     real: bool | None = None
     """Whether images are real and non-negative. Default: what the data of each image show, where they can."""
+    gain: float | Tensor | Literal["estimate"] | None = None
+    """Variance over mean of data whose noise is that of photons. Default: what the physics declares."""
 
     def __post_init__(self) -> None:
         if not (self.real is None or isinstance(self.real, bool | np.bool_)):
@@ -109,8 +113,9 @@ def _peak(peak: float | Tensor | None, estimate: Tensor) -> Tensor:
 
 
 def _largest(estimate: Tensor) -> Tensor:
-    # A quantile, not the maximum: one bright pixel of noise must not set the scale.
-    values = torch.quantile(estimate.abs().flatten(1), 0.999, dim=1)
+    # A quantile, not the maximum: one bright pixel of noise must not set the scale. Of huge images some tell it.
+    pixels = estimate.abs().flatten(1)
+    values = torch.quantile(pixels[:, :: 1 + (pixels.shape[1] - 1) // MOST], 0.999, dim=1)
     return torch.where(values > 0, values, 1.0)
 
 

@@ -6,14 +6,16 @@ import copy
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import torch
 from deepinv.physics import Physics
 from torch import Tensor
 
-from ..errors import Incompatible
+from ..errors import Incompatible, require
 from ..registry import Registry
 from ..types import named
+from ._plain import plain
 from ._units import Hints, Units
 
 LEAST_NOISE = 1e-4
@@ -150,10 +152,14 @@ class Problem(ABC):
 PROBLEMS: Registry[Problem] = Registry("problem", __package__)
 
 
-def open_problem(y: Tensor, physics: Physics, hints: Hints | None = None) -> Problem:
+def open_problem(y: Any, physics: Physics, hints: Hints | None = None) -> Problem:
     """Turn data and a deepinv physics into the most specific Problem that accepts the physics."""
-    problem = problem_type(physics).of(y, physics, hints or Hints())
-    problem.made_from = type(physics)
+    hints = hints or Hints()
+    photons = hints.gain is None or hasattr(physics.noise_model, "gain")
+    require(photons, "a gain is for physics whose noise model is deepinv's PoissonNoise or PoissonGaussianNoise")
+    y, physics, hints, notes = plain(y, physics, hints)
+    problem = problem_type(physics).of(y, physics, hints)
+    problem.made_from, problem.notes = type(physics), [*notes, *problem.notes]
     problem.know_noise()
     return problem
 
@@ -165,7 +171,8 @@ def problem_type(physics: Physics) -> type[Problem]:
     if not fitting:
         known = ", ".join(sorted({PROBLEMS[name].physics_type.__name__ for name in PROBLEMS}))
         raise Incompatible(
-            f"no way to reconstruct from a {type(physics).__name__}: a physics must derive from one of {known}"
+            f"no way to reconstruct from a {type(physics).__name__}: a physics must derive from one of {known}, or "
+            "have a problem of its own"
         )
     ancestors = type(physics).__mro__
     return min(fitting, key=lambda kind: ancestors.index(kind.physics_type))

@@ -13,13 +13,11 @@ from ..errors import BadInput, PnPilotError, first_line, require
 from ..physics import copied, divided, selected
 from ..types import per_sample, to_two_channels
 from ._adjoint import not_an_adjoint
-from ._data import checked_data, energy, looks_non_negative, noise_in_picture, noise_of
-from ._least_squares import LeastSquares, Linear, noise_like, opened, operator_norm, smooth_start
+from ._data import UNFIT, checked_data, energy, ignored, looks_non_negative, noise_in_picture, noise_of
+from ._least_squares import START_LIMIT, LeastSquares, Linear, noise_like, opened, operator_norm, smooth_start
 from ._units import Hints, Units
-from .base import PROBLEMS
+from .base import LEAST_NOISE, PROBLEMS
 
-UNFIT = (RuntimeError, ValueError, TypeError, IndexError, AttributeError)
-"""What operators raise for shapes that they do not take."""
 EXACT = 1e-3
 """Relative error up to which a closed form counts as one."""
 
@@ -51,10 +49,14 @@ class LinearProblem(LeastSquares):
             adjoint = physics.A_adjoint(y)
             gain = operator_norm(lambda x: physics.A_adjoint(physics.A(x)), adjoint)
             _check(physics, y, adjoint)
+            blind = physics.A(noise_like(adjoint)) == 0
+            unused, y = y * blind, y.masked_fill(blind, 0)
             back = _inside(physics, adjoint / per_sample(gain.square(), adjoint))
             # k-space is not a picture.
             shown = torch.full_like(gain, torch.nan) if isinstance(physics, MRIMixin) else noise_in_picture(y)
-            units, start = opened(hints, noise_of(physics), shown / gain, gain, _normal(physics, gain), back)
+            units, start = opened(
+                hints, noise_of(physics), shown / gain, gain, _normal(physics, gain), back, _limit(physics)
+            )
         except PnPilotError:
             raise
         except UNFIT as error:
@@ -70,7 +72,9 @@ class LinearProblem(LeastSquares):
             units = replace(units, real=_looks_real(physics, y, gain, start, units).cpu(), guessed=True)
         y, back, start = units.scale(y) / per_sample(gain, y), units.scale(back), units.scale(start)
         problem = cls(y, units, back, physics, gain, start)
-        problem.notes = not_an_adjoint(physics, problem.A, problem.A_adjoint, start)
+        wrong = not_an_adjoint(physics, problem.A, problem.A_adjoint, start)
+        level = problem.noise_unit().nan_to_num(nan=LEAST_NOISE) * units.peak * gain
+        problem.notes = [*wrong, *ignored(unused, blind, level, name)]
         return problem
 
     def x0(self) -> Tensor:
@@ -148,7 +152,8 @@ def _normal(physics: LinearPhysics, gain: Tensor) -> Linear:
 
 def _check(physics: LinearPhysics, y: Tensor, adjoint: Tensor) -> None:
     name, given = type(physics).__name__, tuple(y.shape)
-    require(adjoint.ndim == 4, f"images must be two-dimensional, these would have shape {tuple(adjoint.shape[2:])}")
+    wrong = f"images must be two-dimensional, these would have shape {tuple(adjoint.shape[2:])}: give slices as a batch"
+    require(adjoint.ndim == 4, wrong)
     expected = tuple(physics.A(adjoint).shape)
     require(expected == given, f"data of shape {given} do not fit the {name}: it gives {expected}")
     seen = bool(adjoint.flatten(1).any(dim=1).all())
@@ -162,8 +167,14 @@ def _looks_real(physics: LinearPhysics, y: Tensor, gain: Tensor, start: Tensor, 
     assert units.sigma_n is not None
     level = units.sigma_n.nan_to_num(nan=0.0)
     noise = per_sample(level * units.peak, y) * noise_like(y)
-    grain = smooth_start(_normal(physics, gain), physics.A_adjoint(noise) / per_sample(gain, start), level)
+    back = physics.A_adjoint(noise) / per_sample(gain, start)
+    grain = smooth_start(_normal(physics, gain), back, level, _limit(physics))
     return looks_non_negative(start, energy(grain))
+
+
+def _limit(physics: Physics) -> int:
+    """How many iterations a start may take: a physics for which each is long may say that fewer will do."""
+    return getattr(physics, "start_iterations", START_LIMIT)
 
 
 def _inside(physics: Physics, image: Tensor) -> Tensor:

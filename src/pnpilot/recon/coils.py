@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import BadInput
+from ..errors import BadInput, require
 from .fourier import to_image
 from .options import Options
 from .sampling import calibration_block, middle_part
@@ -21,6 +21,8 @@ GRID = 96
 """Maps are found on a grid of so many points along a side, at most."""
 EXPLAINED = 0.9
 """Maps that fit hold this share of the energy of the coil images at low resolution, at least."""
+KERNEL = 8
+"""Width of JSENSE's maps in k-space."""
 CROP = 0.8
 """sigpy's threshold for maps: its default leaves holes in heads."""
 DAMPED = 0.02
@@ -104,9 +106,32 @@ def joint_maps(kspace: np.ndarray, mask: np.ndarray) -> np.ndarray:
     """Coil maps from k-space without such a block: those that explain it best together with an image (JSENSE)."""
     joint = _sigpy().JsenseRecon
     weights = mask.astype(np.float32)
-    found = joint(kspace, weights=weights, mps_ker_width=8, lamda=DAMPED, show_pbar=False).run()
+    found = joint(kspace, weights=weights, mps_ker_width=KERNEL, lamda=DAMPED, show_pbar=False).run()
     size = np.sqrt(np.square(np.abs(found)).sum(0))
     return (found / np.maximum(size, 1e-12)).astype(np.complex64)
+
+
+def maps_along(
+    samples: np.ndarray, trajectory: np.ndarray, weights: np.ndarray, sizes: tuple[int, int], unmix: np.ndarray
+) -> tuple[np.ndarray, str]:
+    """Coil maps (coils, H, W) from samples (coils, number) along a trajectory, by JSENSE, and what they are from.
+
+    The middle of k-space is rarely dense enough for ESPIRiT, and what folds there ends up in its maps.
+    """
+    places = trajectory * np.asarray(sizes)
+    inner = (np.abs(places) < WIDEST / 2).all(1)
+    require(bool((samples[:, inner] * weights[inner]).any()), "nothing was measured in the middle of k-space")
+    joint = _sigpy().JsenseRecon(
+        *(samples[:, inner], KERNEL, WIDEST, DAMPED),
+        weights=weights[inner],
+        coord=places[inner],
+        img_shape=sizes,
+        show_pbar=False,
+    )
+    found = joint.run()
+    size = np.linalg.norm(mixed(unmix, found), axis=0)
+    told = f"JSENSE from {int(inner.sum())} samples in the middle of k-space"
+    return (found / np.where(size > 0, size, 1)).astype(np.complex64), told
 
 
 def explains(maps: np.ndarray, kspace: np.ndarray, block: tuple[int, int]) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import torch
 
@@ -26,14 +28,21 @@ def whitening(
 
     `scan` is the covariance of a noise scan, if there is one.
     """
-    coils = len(kspace)
+    parts = torch.from_numpy(kspace), torch.from_numpy(mask.astype(np.float32))
+    return whitening_by(lambda: coil_covariance(*parts), len(kspace), scan, options)
+
+
+def whitening_by(
+    outermost: Callable[[], torch.Tensor], coils: int, scan: np.ndarray | None, options: Options
+) -> tuple[np.ndarray | None, tuple[bool, str]]:
+    """The same, with a way to the covariance that the outermost samples show."""
     if options.skips("whitening"):
         return None, (False, "switched off")
     if scan is not None:
         require(len(scan) == coils, f"the noise scan has {len(scan)} coils, the data have {coils}")
         return _matrix(scan), (True, f"noise of {coils} coils whitened, as a noise scan shows it")
     try:
-        outer = coil_covariance(torch.from_numpy(kspace), torch.from_numpy(mask.astype(np.float32))).numpy()
+        outer = outermost().numpy()
         matrix = _matrix(outer)
     except PnPilotError as error:
         return None, (False, f"no noise scan, and the outermost samples do not show the noise: {error}")
@@ -54,11 +63,15 @@ def scanned_level(kspace: np.ndarray, mask: np.ndarray, scan: np.ndarray) -> tup
 
     What the outermost samples show is at most too much: there may be some of the image among them.
     """
-    level = float(np.sqrt(np.diagonal(scan).real.mean()))
     unshifted, flags = (
         torch.fft.ifftshift(torch.from_numpy(part), dim=(-2, -1)) for part in (kspace, mask.astype(np.float32))
     )
-    shown = float(outer_noise(unshifted[None], flags[None, None]))
+    return level_of(scan, float(outer_noise(unshifted[None], flags[None, None])))
+
+
+def level_of(scan: np.ndarray, shown: float) -> tuple[float | None, tuple[bool, str]]:
+    """The same, with the level that the outermost samples show."""
+    level = float(np.sqrt(np.diagonal(scan).real.mean()))
     words = f"the noise scan has {level / max(shown, 1e-30):.2g} times the noise that the outermost samples show"
     if shown / MOST_SIGNAL <= level <= ABOVE * shown:
         return level, (True, f"{words}: the level is that of the scan")

@@ -9,7 +9,7 @@ from ..errors import BadInput, UnknownName
 
 FILES = ("mask", "maps", "noise", "psf", "trajectory", "density", "angles")
 """Options that name a file with what the measurement's own lacks."""
-GIVEN = frozenset({*FILES, "centre"})
+GIVEN = frozenset({*FILES, "centre", "matrix"})
 """Those, and numbers of the same use."""
 
 
@@ -34,6 +34,8 @@ class Options:
     """Of the views of a tomogram."""
     centre: float | None = None
     """The detector pixel onto which its axis of rotation falls."""
+    matrix: int | None = None
+    """How many pixels a side of the image has, where a trajectory does not tell."""
     simulate: str | None = None
     """Measure finished images anew, for example "radial x4"."""
     seed: int = 0
@@ -45,6 +47,8 @@ class Options:
         for name in sorted(self.without | self.always):
             if name not in (known := steps()):
                 raise UnknownName(f"unknown step {name!r}; known: {', '.join(known)}")
+        if self.matrix is not None and not 8 <= self.matrix <= 2048:
+            raise BadInput(f"--matrix is from 8 to 2048 pixels along a side, got {self.matrix}")
         for name in sorted(self.always - {"whitening"}):
             raise BadInput(f"{name} is done wherever there is a reason for it: only whitening can be forced")
 

@@ -20,6 +20,7 @@ from ..model import PnPilot
 from ..provenance import header
 from ..report import write_report
 from .fourier import resized
+from .grey import grey
 from .journal import Journal
 from .modalities import understood
 from .options import Options
@@ -105,9 +106,10 @@ class Run:
     def _complete(self, kind: str, other: Raw) -> None:
         """Put what another file brings to what is measured."""
         fields = {"maps": other.maps, "noise": other.noise, "mask": other.mask}
-        own = fields.get(kind, other.beside.get(kind)) or other.measured
+        own = fields.get(kind, other.beside.get(kind)) or other.measured or other.mask  # as lists of numbers are read
         if own is None:
             raise BadInput(f"{self.options.files[kind]}: it holds no {kind}")
+        own = own if kind == "psf" else grey(own)
         if kind in fields:
             setattr(self.raw, kind, own)
         else:
@@ -173,6 +175,7 @@ class Run:
             about=f"{origin} {self.file.name} by pnpilot {header()['versions']['pnpilot']}",
             simulated=simulating,
             colours=scan.channels == 3,
+            pixels=scan.pixels,
         )
         with self._timed("writing"):
             return [path for form in formats for path in save(form, out, name, volume, self.journal.folder)]

@@ -13,6 +13,7 @@ from ..io.raw import NOT_IMAGES, SLICE, SPACE, Lazy, Raw, Stored
 from ..tasks._masks import MASKS, build_mask
 from .axes import named
 from .fourier import to_kspace
+from .grey import TOLD, grey
 
 FORM = r"(\w+)\s+x(\d+\.?\d*)(?:\s+sigma=(\d+\.?\d*))?"
 GIVEN = "for example 'radial x4' or 'cartesian x4 sigma=5'"
@@ -30,7 +31,9 @@ def simulated(raw: Raw, order: str, seed: int, axes: tuple[str, ...] | None = No
     factor, sigma = float(found[2]), float(found[3] or 0)
     require(1 <= factor <= 100, f"an acceleration is from 1 to 100, got {factor:g}")
     require(0 <= sigma <= 255, f"sigma is from 0 to 255, got {sigma:g}")
-    pictures = with_plane(raw.measured, axes)
+    whole = with_plane(raw.measured, axes)
+    pictures = grey(whole)
+    raw.notes += [TOLD] if pictures is not whole else []
     raw.measured = Stored(
         Measured(pictures.data, pictures.axes or (), found[1], factor, sigma / 255, seed), pictures.axes
     )

@@ -20,16 +20,20 @@ WIDTH = 8.4
 
 
 def panels(start: Any, result: Any, objection: Any) -> bytes:
-    """Start, result, and what the data still object to in it, in units of the noise: arrays (rows, columns)."""
+    """Start, result, and what the data still object to in it, in units of the noise: arrays (rows, columns).
+
+    The first two may be in colour, (3, rows, columns).
+    """
     from matplotlib.figure import Figure
 
     before, after, against = (_magnitude(image) for image in (start, result, objection))
     top = float(np.quantile(after, BRIGHTEST)) or 1.0
-    height = WIDTH / 3.35 * np.clip(after.shape[0] / after.shape[1], 0.3, 2)
+    height = WIDTH / 3.35 * np.clip(after.shape[-2] / after.shape[-1], 0.3, 2)
     figure = Figure(figsize=(WIDTH, height + 0.3), layout="constrained")
     axes = figure.subplots(1, 3)
     for axis, image, title in zip(axes, (before, after), ("start", "result"), strict=False):
-        axis.imshow(image, cmap="gray", vmin=0, vmax=top)
+        drawn_as = np.moveaxis(image / top, 0, -1).clip(0, 1) if image.ndim == 3 else image
+        axis.imshow(drawn_as, cmap="gray", vmin=0, vmax=top)
         axis.set_title(title, fontsize=9, color=GREY)
     drawn = axes[2].imshow(against, cmap="magma", vmin=0, vmax=MOST_OBJECTION)
     axes[2].set_title("what the data still object to", fontsize=9, color=GREY)

@@ -90,6 +90,15 @@ def numbers(dataset: Any, what: str) -> Lazy:
     return Numbers(dataset, what)
 
 
+def few(dataset: Any, what: str) -> np.ndarray:
+    """A number, or a few."""
+    if getattr(dataset, "shape", None) != ():
+        return np.asarray(numbers(dataset, what)[...])
+    require(dataset.dtype.kind in "iuf", f"{what} holds {dataset.dtype}, where a number is needed")
+    check_storage(dataset, what)
+    return np.asarray(dataset[()]).reshape(1)
+
+
 def check_storage(dataset: Any, what: str) -> None:
     """Refuse a dataset whose content lies in other files, or that claims more than this file holds for it."""
     require(not dataset.is_virtual and not dataset.external, f"{what} lies in another file, which is not opened")

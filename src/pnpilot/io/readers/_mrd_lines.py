@@ -24,6 +24,7 @@ COUNTERS = (
 HEAD = np.dtype(
     [("flags", "u8"), ("encoding_space_ref", "i4"), ("sample_time_us", "f4")]
     + [(name, "i4") for name in ("number_of_samples", "active_channels", "discard_pre", "discard_post")]
+    + [("trajectory_dimensions", "i4")]
     + [("center_sample", "i4"), *((name, "i4") for name in COUNTERS)]
     + [(name, "f4", (3,)) for name in ("position", "read_dir", "phase_dir", "slice_dir")]
 )
@@ -106,10 +107,17 @@ def flagged(heads: np.ndarray, *names: str) -> np.ndarray:
 
 def lines(data: Any, heads: np.ndarray, wanted: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
     """The wanted acquisitions by their numbers, each (coil, sample): without what is discarded, and read forwards."""
+    numbers = map(int, np.flatnonzero(wanted))
+    for number, (values, head, reverse) in zip(numbers, stored(data, heads, wanted, "data"), strict=True):
+        yield number, _line(values, head, reverse)
+
+
+def stored(data: Any, heads: np.ndarray, wanted: np.ndarray, field: str) -> Iterator[tuple[np.ndarray, Any, bool]]:
+    """What the wanted acquisitions hold in a field, with their heads, and whether they were read backwards."""
     reverse = flagged(heads, "REVERSE")
     for start, block in _blocks(data):
         for number in map(int, start + np.flatnonzero(wanted[start : start + len(block)])):
-            yield number, _line(block["data"][number - start], heads[number], bool(reverse[number]))
+            yield block[field][number - start], heads[number], bool(reverse[number])
 
 
 def _line(numbers: np.ndarray, head: np.ndarray, reverse: bool) -> np.ndarray:

@@ -11,8 +11,11 @@ from ...errors import BadInput, require
 from ..geometry import Geometry
 from ..raw import COIL, SLICE, Raw, Scratch, Stored
 from . import _hdf5, _mrd_header
+from ._diffraction import diffraction
 from ._mrd_lines import group_of
+from ._trajectory import along_trajectory
 from .base import READERS, Reader
+from .data_exchange import is_data_exchange
 from .matlab import is_matlab
 
 AXES = {3: (SLICE, "x", "y"), 4: (SLICE, COIL, "x", "y")}
@@ -22,17 +25,19 @@ MAPS = ("sensitivity_maps", "maps")
 
 @READERS.register("fastmri")
 class FastMRI(Reader):
-    """fastMRI's HDF5 files, and other HDF5 files with k-space as one complex array."""
+    """fastMRI's HDF5 files, and others with k-space as one complex array, or with coded diffraction."""
 
     suffixes = (".h5", ".hdf5")
-    known_by = "HDF5 that is neither ISMRMRD's nor MATLAB's"
+    known_by = "HDF5 that no other reader knows"
     shape = "kspace (slice, coil, x, y), or (slice, x, y) with one coil; with `key`, any array, in unknown order"
     units = "arbitrary"
 
     @classmethod
     def knows(cls, path: Path, head: bytes) -> bool:
         """HDF5, unless it is laid out as another reader knows it."""
-        return _hdf5.is_hdf5(head) and not is_matlab(path, head) and group_of(path) is None
+        if not _hdf5.is_hdf5(head) or is_matlab(path, head):
+            return False
+        return group_of(path) is None and not is_data_exchange(path)
 
     @classmethod
     def fragile(cls, head: bytes) -> bool:
@@ -52,6 +57,16 @@ class FastMRI(Reader):
 def _read(file: Any, key: str | None) -> Raw:
     if key is None and list(_hdf5.datasets(file)) == ["mask"]:  # it goes with k-space in another file
         return Raw(None, "hdf5", mask=Stored(_hdf5.numbers(_there(file, "mask"), "mask")), closes=file.close)
+    arrays = _hdf5.datasets(file)
+    shapes = {name: tuple(array.shape or ()) for name, array in arrays.items()}
+    if (found := diffraction(shapes, lambda name: _hdf5.numbers(arrays[name], name).dtype, key)) is not None:
+        alpha = None if found.alpha is None else Stored(_hdf5.few(_there(file, found.alpha), found.alpha))
+        measured, masks = (Stored(_hdf5.numbers(_there(file, own), own)) for own in (found.measured, found.masks))
+        return found.raw(Raw(None, "hdf5", closes=file.close), measured, masks, alpha)
+    if (way := along_trajectory(shapes, key)) is not None:
+        raw = Raw(None, "hdf5", closes=file.close)
+        raw.maps, raw.noise = (_part(file, names, None, ()) for names in (MAPS, ("noise",)))
+        return way.raw(raw, lambda name: Stored(_hdf5.numbers(_there(file, name), name)))
     name = _chosen(file, key)
     data = _hdf5.numbers(_there(file, name), name)
     raw = Raw(None, "hdf5", closes=file.close)
@@ -65,8 +80,8 @@ def _read(file: Any, key: str | None) -> Raw:
     raw.maps = _part(file, MAPS, axes, data.shape)
     noise = _hdf5.find(file, "noise")
     if noise is not None:
-        found = _hdf5.numbers(noise, "noise")
-        raw.noise = Stored(found, (COIL, "sample") if len(found.shape) == 2 else None)
+        scan = _hdf5.numbers(noise, "noise")
+        raw.noise = Stored(scan, (COIL, "sample") if len(scan.shape) == 2 else None)
     if header is not None and axes is not None and not raw.pictures:
         _sizes(raw, _mrd_header.encoding(header), axes, data.shape)
     return raw

@@ -13,6 +13,8 @@ import numpy as np
 from ...errors import BadInput, require
 from ..raw import Lazy, Raw, Scratch, Stored
 from . import _hdf5, _mat5
+from ._diffraction import diffraction
+from ._trajectory import along_trajectory
 from .base import READERS, Reader
 
 KSPACE = ("kspace", "ksp", "k_space", "kdata", "kspacedata", "rawdata", "raw", "data")
@@ -81,16 +83,26 @@ class Matlab(Reader):
 
 
 def _found(raw: Raw, variables: Mapping[str, Variable], key: str | None) -> Raw:
+    shapes = {name: variable.shape for name, variable in variables.items() if variable.kind in NUMERIC}
+    if (found := diffraction(shapes, lambda name: variables[name].load().dtype, key)) is not None:
+        alpha = None if found.alpha is None else _stored(variables, found.alpha)
+        return found.raw(raw, _stored(variables, found.measured), _stored(variables, found.masks), alpha)
+    if (way := along_trajectory(shapes, key)) is not None:
+        raw = way.raw(raw, lambda name: _stored(variables, name))
+        raw.maps, raw.noise = (_optional(variables, names) for names in (MAPS, NOISE))
+        return raw
     alone = key is None and bool(variables) and all(name.lower() in MAPS + MASK + NOISE for name in variables)
     name = "" if alone else _chosen(variables, key)
     if name and name != key and name.lower() != "kspace":
         raw.notes.append(f"k-space is the variable {name}")
     raw.measured = _stored(variables, name) if name else None
-    raw.maps, raw.mask, raw.noise = (
-        _stored(variables, other) if other is not None and other != name else None
-        for other in (_named(variables, names) for names in (MAPS, MASK, NOISE))
-    )
+    raw.maps, raw.mask, raw.noise = (_optional(variables, names, name) for names in (MAPS, MASK, NOISE))
     return raw
+
+
+def _optional(variables: Mapping[str, Variable], names: tuple[str, ...], taken: str = "") -> Stored | None:
+    other = _named(variables, names)
+    return None if other is None or other == taken else _stored(variables, other)
 
 
 def _chosen(variables: Mapping[str, Variable], key: str | None) -> str:

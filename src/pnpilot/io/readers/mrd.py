@@ -11,7 +11,7 @@ import numpy as np
 
 from ...errors import BadInput, require
 from ..raw import COIL, SLICE, Raw, Scratch, Stored, checked_shape
-from . import _hdf5, _mrd_header, _mrd_lines
+from . import _hdf5, _mrd_header, _mrd_lines, _mrd_trajectory
 from ._mrd_geometry import geometry
 from .base import READERS, Reader
 
@@ -22,7 +22,7 @@ NOISE_SAMPLES = 8192
 
 @READERS.register("mrd")
 class Mrd(Reader):
-    """ISMRMRD (MRD) raw data of Cartesian scans, in HDF5."""
+    """ISMRMRD (MRD) raw data, Cartesian or with trajectories, in HDF5."""
 
     suffixes = (".mrd", ".h5", ".hdf5")
     known_by = "HDF5 with a group that holds `xml` and `data`"
@@ -66,7 +66,7 @@ class Sorter:
 
     def __init__(self, data: Any, encoding: Any, size: int) -> None:
         way = getattr(encoding.trajectory, "value", encoding.trajectory)
-        require(way in ("cartesian", "epi"), f"its trajectory is {way}: only Cartesian k-space is read")
+        self.way, self.along = way, way not in ("cartesian", "epi")
         self.data, self.encoding, self.size = data, encoding, size
         self.heads = heads = _mrd_lines.heads(data)
         self.notes: list[str] = []
@@ -92,6 +92,8 @@ class Sorter:
         self.volume = len(np.unique(heads["kspace_encode_step_2"])) > 1
         self.matrix = _mrd_header.encoded(self.encoding)
         self.coils = _mrd_lines.one(heads["active_channels"], "coils")
+        if self.along:
+            return self._along(heads, scratch)
         self.samples = _mrd_lines.one(heads["number_of_samples"], "samples")
         space = ("z", "y", "x") if self.volume else ("y", "x")
         axes = (*(IMAGES[name] for name in self.counted), COIL, *space)
@@ -113,6 +115,20 @@ class Sorter:
             raw.calibration = self._calibration(axes, scratch)
         raw.matrix = _mrd_header.final(self.encoding, {axis: self.matrix[axis] for axis in space})
         raw.oversampled = "x" if "x" in raw.matrix else None
+        raw.geometry = geometry(heads, self.encoding, self.values["slice"], self.notes)
+        return raw
+
+    def _along(self, heads: np.ndarray, scratch: Scratch) -> Raw:
+        """Of other trajectories than lines."""
+        placed = bool((heads["trajectory_dimensions"] > 0).all())
+        require(placed, f"its trajectory is {self.way}, and its acquisitions do not say where their samples lie")
+        require(not self.volume, "its trajectory is that of a volume: only slices are reconstructed")
+        images = [np.searchsorted(self.values[name], heads[name]) for name in self.counted]
+        names = [IMAGES[name] for name in self.counted]
+        raw = _mrd_trajectory.along(self.data, self.heads, self.imaging, images, names, scratch)
+        raw.notes = [*self.notes, *raw.notes]
+        raw.matrix = {axis: self.matrix[axis] for axis in "yx"}
+        raw.noise = self._noise(np.ones(1)) if self.noise.any() else None
         raw.geometry = geometry(heads, self.encoding, self.values["slice"], self.notes)
         return raw
 

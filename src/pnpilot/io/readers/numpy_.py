@@ -15,7 +15,9 @@ from numpy.lib import format as npy
 
 from ...errors import BadInput, first_line, require
 from ..raw import Raw, Scratch, Stored, checked_shape
+from ._diffraction import diffraction
 from ._lazy import unpacked, without_names
+from ._trajectory import along_trajectory
 from .base import READERS, Reader
 
 ZIP = b"PK\x03\x04"
@@ -33,7 +35,7 @@ LONGEST_NAMES = 10_000
 
 @READERS.register("numpy")
 class Numpy(Reader):
-    """NumPy's .npy, and .npz with k-space and perhaps coil maps, a mask and noise; real arrays are pictures."""
+    """NumPy's .npy, and .npz with k-space and what goes with it, or coded diffraction; real arrays are pictures."""
 
     suffixes = (".npy", ".npz")
     known_by = "its first bytes"
@@ -119,7 +121,20 @@ class _Archive:
         self.members = {info.filename.removesuffix(".npy"): info for info in members}
 
     def read(self, key: str | None) -> Raw:
+        found = diffraction(
+            {name: self.header(name).shape for name in self.members}, lambda name: self.header(name).dtype, key
+        )
+        if found is not None:
+            alpha = None if found.alpha is None else Stored(self.numbers(found.alpha))
+            raw = Raw(None, family="numpy")
+            return found.raw(raw, Stored(self.array(found.measured)), Stored(self.array(found.masks)), alpha)
         axes = self.axes()
+        way = along_trajectory({name: self.header(name).shape for name in self.members}, key)
+        if way is not None:
+            own = {way.measured: axes}
+            raw = way.raw(Raw(None, "numpy"), lambda name: Stored(self.array(name), own.get(name)))
+            raw.maps, raw.noise = self.optional(MAPS), self.optional(NOISE)
+            return raw
         if key is None and all(name.lower() in BESIDE for name in self.members):
             raw = Raw(None, family="numpy")
         else:
@@ -172,6 +187,15 @@ class _Archive:
                 f"the header of {name!r} asks for {header.bytes} bytes, it unpacks to {info.file_size - header.length}",
             )
             return unpacked(stream, self.scratch, header.shape, header.dtype, header.order)
+
+    def numbers(self, name: str) -> np.ndarray:
+        """A few numbers, or a single one."""
+        header = self.header(name)
+        if header.shape != ():
+            return self.array(name)
+        require(header.dtype.kind in "iuf", f"{name!r} holds {header.dtype}, where a number is needed")
+        with self.archive.open(self.members[name]) as stream:
+            return npy.read_array(stream, allow_pickle=False).reshape(1)
 
     def start(self, info: zipfile.ZipInfo) -> int:
         """Where a member begins: the lengths of what stands in front of it are told only there."""

@@ -37,6 +37,8 @@ class Volume:
     """Whether the measurement was made up: formats that go to archives of patients must say so."""
     colours: bool = False
     """Whether images have three colours (3, rows, columns), which `shape` and `axes` do not count."""
+    pixels: np.dtype | None = None
+    """Of pictures whose results are pictures again: the type of their numbers. Their images are real."""
 
     def __len__(self) -> int:
         return math.prod(self.shape[:-2])
@@ -50,6 +52,15 @@ class Volume:
             return self
         shape, axes = ((*own[:-2], one, *own[-2:]) for own, one in ((self.shape, 3), (self.axes, "colour")))
         return replace(self, shape=shape, axes=axes, image=lambda n: self.image(n // 3)[n % 3], colours=False)
+
+    def seen(self, image: np.ndarray) -> np.ndarray:
+        """An image in real numbers: of pictures as it is, and rounded to their type; of others the magnitude."""
+        if self.pixels is None:
+            return np.abs(image)
+        if self.pixels.kind not in "ui":
+            return image.real.astype(np.float32)
+        bounds = np.iinfo(self.pixels)
+        return image.real.astype(np.float64).round().clip(bounds.min, bounds.max).astype(self.pixels)
 
     def largest(self) -> float:
         """The largest magnitude of all images."""

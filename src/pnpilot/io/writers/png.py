@@ -18,20 +18,26 @@ CLIPPED = 0.001
 
 @WRITERS.register("png")
 class Png(Writer):
-    """PNG pictures to look at: magnitudes in 8 bits, one grey scale for all images, upright where that is known."""
+    """PNG pictures to look at: magnitudes in 8 bits, one scale for all images, upright where that is known.
+
+    Pictures that had 8 bits are not scaled.
+    """
 
     suffix = ".png"
     folders = True
+    colours = True
     holds = "magnitude, scaled and clipped, no geometry"
 
     def write(self, folder: Path, name: str, volume: Volume) -> list[Path]:
         """One picture, or a folder of them."""
-        white = brightest(volume, CLIPPED)
+        white = 255.0 if volume.pixels == np.uint8 else brightest(volume, CLIPPED)
         made, paths = picture_paths(self, folder, name, len(volume))
         for path, image in zip(paths, volume, strict=True):
-            seen = image if volume.geometry is None else volume.geometry.upright(image, volume.axes[-2:])
-            grey = np.abs(seen) * (255 / white if white > 0 else 0.0)
-            Image.fromarray(np.minimum(grey, 255).round().astype(np.uint8)).save(path, pnginfo=_told(volume.about))
+            seen = np.abs(volume.seen(image).astype(np.float32))
+            seen = seen if volume.geometry is None else volume.geometry.upright(seen, volume.axes[-2:])
+            shades = np.minimum(seen * (255 / white if white > 0 else 0.0), 255).round().astype(np.uint8)
+            pixels = np.moveaxis(shades, 0, -1) if volume.colours else shades
+            Image.fromarray(np.ascontiguousarray(pixels)).save(path, pnginfo=_told(volume.about))
         return [made]
 
 
@@ -44,7 +50,7 @@ def _told(about: str) -> PngInfo:
 
 def brightest(volume: Volume, share: float) -> float:
     """The magnitude that this share of all pixels reaches; no more than them and one image are kept in memory."""
-    count = max(1, math.floor(share * math.prod(volume.shape)))
+    count = max(1, math.floor(share * math.prod(volume.shape) * (3 if volume.colours else 1)))
     top = np.zeros(0, np.float32)
     for image in volume:
         top = np.concatenate([top, np.abs(image).ravel()])

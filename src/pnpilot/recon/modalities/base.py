@@ -38,6 +38,8 @@ class Modality(ABC):
     """How many rows and columns the final images have."""
     channels: int = 1
     """Three for colour."""
+    pixels: np.dtype | None = None
+    """Of pictures whose results are pictures again: the type of their numbers."""
 
     @classmethod
     def takes(cls, raw: Raw, options: Options) -> bool:  # noqa: ARG003

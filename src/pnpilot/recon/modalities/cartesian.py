@@ -40,8 +40,9 @@ class Cartesian(Modality):
 
     @classmethod
     def takes(cls, raw: Raw, options: Options) -> bool:
-        """Pictures once they are measured anew."""
-        return super().takes(raw, options) and (not raw.pictures or options.simulate is not None)
+        """Pictures once they are measured anew; nothing that lies along a trajectory."""
+        measured = not raw.pictures or options.simulate is not None
+        return super().takes(raw, options) and measured and "trajectory" not in raw.beside
 
     def __init__(
         self, raw: Raw, options: Options, scratch: Scratch, maps: Raw | None = None, noise: Raw | None = None

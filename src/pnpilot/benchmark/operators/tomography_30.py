@@ -1,0 +1,16 @@
+"""Sparse-view tomography."""
+
+from .base import OPERATORS, Operator
+
+
+@OPERATORS.register("tomography-30")
+class Tomography30(Operator):
+    """Tomography: 30 parallel views over half a turn, σ 2.55.
+
+    deepinv's `Tomography(circle=False, normalize=True)`, its norm about one, angles 180°·k/30; noise of level 2.55/255
+    on the sinogram. Set12, resized to 128×128, not masked to a circle.
+    """
+
+    group = "tomography"
+    task = "tomography"
+    values = {"views": 30, "sigma": 2.55}
