@@ -1,4 +1,4 @@
-"""The weight of total variation in the table of operators: PSNR over weights on photographs that the table does not use.
+"""The weight of total variation in the table of operators: PSNR over weights, on photographs that are not in the table.
 
 python examples/choose_tv_weight.py DATA
 """

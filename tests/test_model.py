@@ -167,7 +167,7 @@ def test_a_stopped_image_stays_as_it_was(steps: int, smoother: Denoiser, monkeyp
 
 
 def test_a_bare_deepinv_denoiser_is_adapted() -> None:
-    y, physics = CSMRI().simulate(phantom(32, 32), CSMRI.setting(4, 15))
+    y, physics = CSMRI().simulate(phantom(32, 32), CSMRI.setting(4, 5))
     median = MedianFilter()  # as strong for any noise level: the image ends far from its data
     with pytest.warns(UserWarning, match=r"images 0, 1 ended [\d.]+ times the noise from the data"):
         bare = PnPilot(median)(y, physics)

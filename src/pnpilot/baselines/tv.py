@@ -28,9 +28,10 @@ class TotalVariation(Baseline):
     serves = frozenset({"csmri"})
     iterations = 50
 
-    def __init__(self, weight: float = 0.5, iterations: int | None = None) -> None:
+    def __init__(self, weight: float | Tensor = 0.5, iterations: int | None = None) -> None:
         self.weight = weight
-        """Weight of the total variation in units of the noise level; 0.5 did best on photographs and other slices."""
+        """Weight of the total variation in units of the noise level, or one for each image; 0.5 did best on photographs
+        and other slices."""
         if iterations is not None:
             self.iterations = iterations
 

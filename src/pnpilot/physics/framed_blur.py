@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 
 class FramedBlur(Blur):
-    """deepinv's `Blur(kernel, padding="valid")` in a fifth of the time: transforms have one size, which is quick.
+    """deepinv's `Blur(kernel, padding="valid")`, but faster: transforms have one size, which is quick.
 
     Images are larger than their data by the side of the kernel less one.
     """

@@ -106,7 +106,8 @@ class Run:
     def _complete(self, kind: str, other: Raw) -> None:
         """Put what another file brings to what is measured."""
         fields = {"maps": other.maps, "noise": other.noise, "mask": other.mask}
-        own = fields.get(kind, other.beside.get(kind)) or other.measured or other.mask  # as lists of numbers are read
+        listed = other.mask if kind == "angles" else None  # as lists of numbers are read
+        own = fields.get(kind, other.beside.get(kind)) or other.measured or listed
         if own is None:
             raise BadInput(f"{self.options.files[kind]}: it holds no {kind}")
         own = own if kind == "psf" else grey(own)

@@ -7,7 +7,7 @@ from .base import OPERATORS, Operator
 class GaussianBlur(Operator):
     """Gaussian blur of width 1.6 pixels, circular boundary, σ 2.55.
 
-    deepinv's `gaussian_blur(sigma=(1.6, 1.6))`: 9×9 or larger pixels, of sum one. Set12, resized to 128×128.
+    deepinv's `gaussian_blur(sigma=(1.6, 1.6))`, 13×13, of sum one. Set12, resized to 128×128.
     """
 
     group = "deblurring"

@@ -7,7 +7,7 @@ from .base import OPERATORS, Operator
 class SuperResolutionX3(Operator):
     """Super-resolution ×3: bicubic blur, every third pixel from the top left, circular, σ 7.65.
 
-    deepinv's `Downsampling(filter="bicubic", padding="circular")`. Set12, resized to 126×126.
+    deepinv's `Downsampling(filter="bicubic", padding="circular")`: a kernel of 12×12. Set12, resized to 126×126.
     """
 
     group = "super-resolution"

@@ -7,7 +7,7 @@ from .base import OPERATORS, Operator
 class SuperResolutionX4(Operator):
     """Super-resolution ×4: bicubic blur, every fourth pixel from the top left, circular, σ 2.55.
 
-    deepinv's `Downsampling(filter="bicubic", padding="circular")`. Set12, resized to 128×128.
+    deepinv's `Downsampling(filter="bicubic", padding="circular")`: a kernel of 16×16. Set12, resized to 128×128.
     """
 
     group = "super-resolution"
