@@ -24,6 +24,10 @@ def mixtures(task: Task) -> list[Setting]:
     return [*drawn, task.settings[0], task.settings[-1]]
 
 
+UNFINISHED = {"varying-blur"}
+"""Conjugate gradients stop elsewhere for an image of a batch than for one by itself, by rounding."""
+
+
 @pytest.mark.parametrize("name", TASKS)
 def test_a_batch_of_different_settings_equals_one_by_one_or_is_refused(name: str, smoother: Denoiser) -> None:
     task = build_task(name)
@@ -43,7 +47,7 @@ def test_a_batch_of_different_settings_equals_one_by_one_or_is_refused(name: str
         index = torch.tensor([place])
         one = selected(alone_physics, index, len(own))
         assert torch.equal(alone_y[index], y[index])
-        assert_close(model(y[index], one), together[index], 2e-4)
+        assert_close(model(y[index], one), together[index], 2e-4 if name in UNFINISHED else 1e-4)
         level = open_problem(y[index], one, Hints(peak=1.0)).units.sigma_n
         assert (levels is None) == (level is None)
         if levels is not None and level is not None:

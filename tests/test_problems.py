@@ -31,6 +31,8 @@ def reached(name: str) -> str:
 
 REACHED = {name: reached(name) for name in TASKS}
 """The problem that each task leads to."""
+SLOW = dict.fromkeys(("varying-blur", "coded-fourier", "poisson-deblurring", "spiral"), 4e-4)
+"""What seven iterations leave of data steps that take more than others."""
 EACH_TASK = [pytest.param(task, id=f"{task}-{problem}") for task, problem in REACHED.items()]
 
 
@@ -81,7 +83,7 @@ def test_prox_is_optimal(name: str) -> None:
     v = random_like(problem.x0(), 1)
     if iterates(problem):
         z = problem.prox(v, mu := torch.tensor([0.3, 0.7]))
-        assert (left_over(problem, z, v, mu) < 4e-4).all()
+        assert (left_over(problem, z, v, mu) < SLOW.get(name, 1e-4)).all()
         z = problem.prox(v, mu := torch.tensor([0.01, 0.7]))
         for _ in range(10):
             z = problem.prox(v, mu, start=z)

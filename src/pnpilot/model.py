@@ -137,12 +137,13 @@ class PnPilot(Reconstructor):
 
     def _plan(self, y: Tensor, physics: Physics) -> tuple[Problem, Solver, Policy, list[str]]:
         device = next((parameter.device for parameter in self.denoiser.parameters()), None)
-        elsewhere = [part.device for part in parts_of(y) if device is not None and part.device != device]
+        tensors = [part for part in parts_of(y) if isinstance(part, Tensor)]
+        elsewhere = [part.device for part in tensors if device is not None and part.device != device]
         if elsewhere:
             raise BadInput(f"the data are on {elsewhere[0]}, the model on {device}: move one with .to()")
         problem = open_problem(y, physics, self.hints)
         notes = list(problem.notes)
-        if any(part.requires_grad for part in parts_of(y)):
+        if any(part.requires_grad for part in tensors):
             notes.append("the data require gradients, and reconstruction passes none on: use y.detach() to say so")
         solver, policy = self._plan_for(problem.offers)
         known = policy.knows(problem)

@@ -60,10 +60,10 @@ def one_each(given: Any, like: Tensor, what: str) -> Tensor:
     return values.expand(len(like))
 
 
-def parts_of(y: Any) -> list[Tensor]:
-    """The tensors of a measurement: of a stack of operators it is a list of them, as deepinv has it."""
+def parts_of(y: Any) -> list[Any]:
+    """The parts of a measurement: of a stack of operators it is a list of tensors, or deepinv's TensorList."""
     parts = getattr(y, "x", y)
-    return [part for part in (parts if isinstance(parts, list | tuple) else [parts]) if isinstance(part, Tensor)]
+    return list(parts) if isinstance(parts, list | tuple) else [parts]
 
 
 def named(places: Tensor) -> str:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def reconstruct(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="fastMRI, ISMRMRD, BART, .mat, .npy, .npz.")],
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Any of the formats above.")],
     out: Annotated[
         Path, typer.Option(metavar="DIR", show_default=False, help="Folder for results; else ./reconstructed.")
     ] = Path("reconstructed"),
@@ -42,17 +42,17 @@ def reconstruct(
         str | None, typer.Option(metavar="HOW", help="Measure finished images anew: 'radial x4'.")
     ] = None,
     without: Annotated[
-        list[str] | None, typer.Option(metavar="STEP", help="Leave out a step that is named above.")
+        list[str] | None, typer.Option(metavar="STEP", help="Leave out a step of those that are told.")
     ] = None,
     always: Annotated[list[str] | None, typer.Option(metavar="STEP", help="whitening: do it in any case.")] = None,
     batch: Annotated[int | None, typer.Option(metavar="N", help="Images in work at a time.", min=1)] = None,
     again: Annotated[bool, typer.Option("--again", help="Also what is there already.")] = False,
     device: Annotated[str, typer.Option(metavar="NAME", help="cuda, cpu, or auto.")] = "auto",
 ) -> None:
-    """Reconstruct images from scans: nothing needs to be set.
+    """Reconstruct images from files of measurements: nothing needs to be set.
 
-    NAME.html, beside the images, shows what was done; NAME.json tells it. Stopped runs go on where they were. Steps:
-    oversampling, whitening, compression, phase (partial Fourier), crop. Pictures go with --psf or --simulate.
+    fastMRI, ISMRMRD, BART, DataExchange, MATLAB, NumPy; TIFF, PNG, JPEG with --psf; any pictures with --simulate.
+    NAME.html, beside the images, shows what was done; NAME.json tells it. Stopped runs go on where they were.
     """
     from ..errors import BadInput
     from ..io.files import writable_folder

@@ -15,12 +15,20 @@ class SideBySide(LinearPhysics):
     """What linear operators measure of one image, as one vector per image (B, n) whose noise is white.
 
     `levels` (B, parts) are the noise levels of the parts. The vector holds each part times the lowest of them over its
-    own: data with more noise count less.
+    own: data with more noise count less. Of parts that count photons, `gains` (B, parts, zero for others) and `sigmas`
+    tell more: the variance gain·Ax + σ² of every number, which the noise model has for the vector.
     """
 
-    def __init__(self, parts: Sequence[LinearPhysics], like: Sequence[Tensor], levels: Tensor) -> None:
+    def __init__(
+        self,
+        parts: Sequence[LinearPhysics],
+        like: Sequence[Tensor],
+        levels: Tensor,
+        gains: Tensor | None = None,
+        sigmas: Tensor | None = None,
+    ) -> None:
         """`like` are data of the parts (B, …)."""
-        least = levels.amin(1)
+        self_level = levels.amin(1)
         super().__init__(noise_model=GaussianNoise(least))
         self.parts = nn.ModuleList(parts)
         self.register_buffer("weights", (least[:, None] / levels)[:, :, None, None])

@@ -28,8 +28,6 @@ FITS = 20
 """Rounds of fitting the line, with weights from the round before."""
 DARKEST = 0.1
 """Groups with less than this share of the usual variance weigh no more: few photons are not normally distributed."""
-DARKEST = 0.1
-"""Groups with less than this share of the usual variance weigh no more: few photons are not normally distributed."""
 SURE = 3.0
 """A slope that is smaller than this many times its error may be chance."""
 

@@ -1,25 +1,24 @@
-"""Photons counted behind any linear operator: Poisson noise, with or without read noise."""
+"""Photons counted behind any linear operator, or several: Poisson noise, with or without read noise."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 import torch
-from deepinv.physics import LinearPhysics, Physics, PoissonGaussianNoise, PoissonNoise
-from deepinv.utils.mixins import MRIMixin
+from deepinv.physics import LinearPhysics, Physics
 from torch import Tensor
 
-from ..errors import BadInput, require
+from ..physics.stacked import SideBySide
 from ..physics.weighted import Weighted
-from ..types import named, one_each, per_sample
+from ..types import one_each, per_sample
+from ._counts import counted, counts_photons
 from ._data import checked_data
-from ._gain import estimated_gain
 from ._least_squares import noise_like
 from ._units import Hints
 from .base import PROBLEMS
 from .linear import LinearProblem
 
-DARKEST = 0.3
+LEAST_VARIANCE = 0.3
 """No sample counts as having less than this share of the mean variance: solvers and schedules would follow the few
 that are known best."""
 
@@ -34,54 +33,35 @@ class PhotonLimited(LinearProblem):
 
     @classmethod
     def accepts(cls, physics: Physics) -> bool:
-        """Where noise is that of photons. It never is in k-space, whatever is declared."""
-        photons = isinstance(physics.noise_model, PoissonNoise | PoissonGaussianNoise)
-        return photons and super().accepts(physics) and not isinstance(physics, MRIMixin)
+        """Where noise is that of photons; or of both, side by side."""
+        return counts_photons(physics) and super().accepts(physics)
 
     @classmethod
     def of(cls, y: Tensor, physics: LinearPhysics, hints: Hints) -> LinearProblem:
         """A first look as if all samples were equally noisy; then each counts by the variance expected of it."""
-        y = checked_data(y, "the measurement")
-        model, told = physics.noise_model, hints.sigma_n
-        sigma = one_each(getattr(model, "sigma", 0.0), y, "noise levels")
-        gain = _gain(hints.gain, physics, y, sigma)
-        if isinstance(model, PoissonNoise) and not model.normalize:  # counts
-            y = y * per_sample(gain, y)
-            told = told if told is None or isinstance(told, str) else one_each(told, y, "noise levels") * gain
+        if isinstance(physics, SideBySide):
+            y = checked_data(y, "the measurement")
+            return cls._weighted(y, physics, hints, physics.level, physics.noise_model.gain, physics.noise_model.sigma)
+        photons, told = counted(y, physics, hints.gain), hints.sigma_n
         if told is not None:
-            return LinearProblem.of(y, physics, replace(hints, sigma_n=told))
-        mean = gain * y.flatten(1).mean(1) + sigma.square()
-        dark = ~(mean > 0)
-        require(not bool(dark.any()), f"data that are counted photons are positive; those of {named(dark)} are not")
-        plain = LinearProblem.of(y, physics, replace(hints, sigma_n=mean.sqrt()))
-        expected = physics.A(plain.export(plain.start)).clamp_min(0)
-        variance = per_sample(gain, y) * expected + per_sample(sigma.square(), y)
+            level = told if isinstance(told, str) else one_each(told, photons.y, "noise levels") * photons.scale
+            return LinearProblem.of(photons.y, physics, replace(hints, sigma_n=level))
+        gain, sigma = (per_sample(values, photons.y) for values in (photons.gain, photons.sigma))
+        return cls._weighted(photons.y, physics, hints, photons.level(), gain, sigma)
+
+    @classmethod
+    def _weighted(
+        cls, y: Tensor, physics: LinearPhysics, hints: Hints, level: Tensor, gain: Tensor, sigma: Tensor
+    ) -> LinearProblem:
+        """The problem of data of variance gain·Ax + σ², or of this level (B,) at first sight."""
+        plain = LinearProblem.of(y, physics, replace(hints, sigma_n=level))
+        variance = gain * physics.A(plain.export(plain.start)).clamp_min(0) + sigma.square()
         seen = plain.A(noise_like(plain.start)) != 0
         mean = (seen * variance).flatten(1).sum(1) / seen.flatten(1).sum(1)
-        counted = torch.maximum(variance, DARKEST * per_sample(mean, y))
-        weighted = Weighted(physics, counted.rsqrt())
+        held = torch.maximum(variance, LEAST_VARIANCE * per_sample(mean, y))
+        weighted = Weighted(physics, held.rsqrt())
         problem = super().of(weighted.weighted(y), weighted, hints)
         # Samples with less noise than they count as having add less to the distance of an image from its data.
-        problem.measurements = (seen * variance / counted).flatten(1).sum(1)
+        problem.measurements = (seen * variance / held).flatten(1).sum(1)
         problem.notes = plain.notes
         return problem
-
-
-def _gain(hint: float | Tensor | str | None, physics: LinearPhysics, y: Tensor, sigma: Tensor) -> Tensor:
-    """The gain of each image (B,): what is told, or declared, or shows in data that form a picture."""
-    if not isinstance(hint, str):
-        gain = one_each(physics.noise_model.gain if hint is None else hint, y, "gains")
-        require(bool((gain.isfinite() & (gain > 0)).all()), f"a gain must be a positive number, got {gain.tolist()}")
-        return gain
-    require(hint == "estimate", f"the gain must be a number, or 'estimate', got {hint!r}")
-    require(
-        getattr(physics.noise_model, "normalize", True),
-        "the data are counts, whose variance is their mean: their gain sets the scale of images, and does not show",
-    )
-    whole = bool((physics.A(torch.ones_like(physics.A_adjoint(y))) != 0).all())
-    require(y.ndim == 4 and whole, "the gain shows in data that form a picture without gaps; for others, give a number")
-    found = [estimated_gain(*one).gain for one in zip(y, sigma.tolist(), strict=True)]
-    gain = one_each(found, y, "gains")
-    if bool((hidden := ~(gain > 0)).any()):
-        raise BadInput(f"the gain of {named(hidden)} does not show in the data: give a number")
-    return gain

@@ -14,7 +14,7 @@ from ._data import checked_data
 from ._least_squares import smooth_start
 from ._units import Hints, Units
 from .base import PROBLEMS, Problem
-from .photons import DARKEST
+from .photons import LEAST_VARIANCE
 
 DIM = 1e-3
 """Photons per jot below which the data term goes on as a straight line."""
@@ -56,7 +56,7 @@ class SinglePhotonProblem(Problem):
         if hints.peak is None:
             units = replace(units, peak=units.peak.clamp_min(1))
         # In the dark, hardly any photons tell much.
-        dark = DARKEST * picture.flatten(1).mean(1)
+        dark = LEAST_VARIANCE * picture.flatten(1).mean(1)
         fisher = per_sample(jots, y) / torch.expm1(torch.maximum(picture, per_sample(dark, y)))
         variance = 1 / (fisher.flatten(1).mean(1) * units.peak.square())
         return cls(y, units, jots, variance, units.scale(picture))

@@ -72,10 +72,11 @@ class Rays:
 def from_counts(counts: np.ndarray, fields: Fields) -> Rays:
     """−log of what passed. A ray of n counts has the variance (gain·n + read²)/n²."""
     seen = counts - fields.dark
-    passed = seen / np.where(fields.dead, 1.0, fields.flat)
+    flat = np.where(fields.dead, 1.0, fields.flat)
+    passed = seen / flat
     lost = fields.dead | ~(passed > LEAST)
     # Not the noisy counts themselves: rays that happen to be dark would count for less than they should.
-    expected = np.maximum(_smoothed(seen, lost), LEAST * fields.flat)
+    expected = np.maximum(_smoothed(seen, lost), LEAST * flat)
     variance = ((fields.gain or 1.0) * expected + fields.read) / np.square(expected)
     return _filled(-np.log(np.where(lost, 1.0, passed)), np.where(lost, np.inf, variance), fields.gain is not None)
 

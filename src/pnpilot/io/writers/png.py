@@ -33,12 +33,17 @@ class Png(Writer):
         white = 255.0 if volume.pixels == np.uint8 else brightest(volume, CLIPPED)
         made, paths = picture_paths(self, folder, name, len(volume))
         for path, image in zip(paths, volume, strict=True):
-            seen = np.abs(volume.seen(image).astype(np.float32))
+            seen = _strength(volume.seen(image))
             seen = seen if volume.geometry is None else volume.geometry.upright(seen, volume.axes[-2:])
             shades = np.minimum(seen * (255 / white if white > 0 else 0.0), 255).round().astype(np.uint8)
             pixels = np.moveaxis(shades, 0, -1) if volume.colours else shades
             Image.fromarray(np.ascontiguousarray(pixels)).save(path, pnginfo=_told(volume.about))
         return [made]
+
+
+def _strength(image: np.ndarray) -> np.ndarray:
+    """Magnitudes of complex numbers; of others, what is below zero is black."""
+    return (np.abs(image) if np.iscomplexobj(image) else np.maximum(image, 0)).astype(np.float32)
 
 
 def _told(about: str) -> PngInfo:

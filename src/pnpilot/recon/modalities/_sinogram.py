@@ -63,7 +63,7 @@ class Sinogram(Prepared):
         integrals = torch.from_numpy(np.stack([image.rays.integrals for image in images])).float()[:, None]
         levels = torch.tensor([image.level for image in images])
         noise = GaussianNoise(levels) if first.rays.known else ZeroNoise()  # the second declares nothing
-        angles = torch.from_numpy(np.asarray(first.angles, np.float64))
+        angles = torch.from_numpy(np.array(first.angles, np.float64))
         width = integrals.shape[-1]
         return weights * integrals, ParallelBeam(angles, width, first.size, first.centre, weights, noise_model=noise)
 

@@ -39,7 +39,7 @@ class Modality(ABC):
     channels: int = 1
     """Three for colour."""
     pixels: np.dtype | None = None
-    """Of pictures whose results are pictures again: the type of their numbers."""
+    """Of images that are real numbers: the type of those, which pictures keep."""
 
     @classmethod
     def takes(cls, raw: Raw, options: Options) -> bool:  # noqa: ARG003
@@ -80,12 +80,15 @@ def understood(raw: Raw, options: Options, scratch: Scratch) -> Modality:
     kind = next((kind for kind in reversed(MODALITIES.entries()) if kind.takes(raw, options)), None)
     if kind is None and raw.pictures:
         raise BadInput(
-            "it holds finished images, not a measurement: --simulate 'radial x4' measures them anew, as a trial, and "
-            "--psf FILE takes them for pictures that were blurred by what is in FILE"
+            "it holds finished images, not a measurement: --simulate 'radial x4' measures them anew, as a trial; --psf "
+            "FILE takes them for pictures that were blurred by what is in FILE, --angles FILE for projections"
         )
     if kind is None:
         raise BadInput(f"nothing knows measurements of the kind {raw.kind!r}; known: {', '.join(MODALITIES)}")
     for option in sorted(GIVEN):
         if getattr(options, option) is not None and option not in kind.uses:
             raise BadInput(f"--{option} says nothing about what it holds: {MODALITIES.summary(kind.name).rstrip('.')}")
+    for step in sorted((options.without | options.always) - kind.steps.keys()):
+        held, known = MODALITIES.summary(kind.name).rstrip("."), ", ".join(kind.steps) or "none"
+        raise BadInput(f"{step} is no step for what it holds: {held}; there are {known}")
     return kind(raw, options, scratch)

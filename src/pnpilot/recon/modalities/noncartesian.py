@@ -97,7 +97,7 @@ class NonCartesianScan(Modality):
         said["density"] = True, f"{100 * kept:.3g} % of k-space measured; weights of samples {dense}"
         if self.density is not None:
             weights = self.readouts.own(self.density, where).reshape(-1) * k.any(0)
-        y, way = torch.from_numpy(k), torch.from_numpy(trajectory.astype(np.float32))
+        y, way = torch.from_numpy(np.array(k)), torch.from_numpy(trajectory.astype(np.float32))
         if not (k * weights).any():
             unseen = torch.ones(len(k), *self.field, dtype=torch.complex64)
             return Along(number, torch.zeros_like(y), way, torch.ones(len(trajectory)), unseen, said=said)

@@ -8,7 +8,7 @@ from ...errors import BadInput, PnPilotError, require
 from ...io.raw import SLICE, Raw, Scratch, Stored
 from ..options import Options
 from ..rays import Fields, Rays, from_counts, from_integrals, from_shares, without_rings
-from ..rotation import cut_off, found_centre
+from ..rotation import cut_off, found_centre, gap
 from ._sinogram import Sinogram
 from .base import MODALITIES, Modality
 
@@ -33,6 +33,7 @@ class Tomography(Modality):
 
     steps = {"rings": "bring detector pixels that always read too much or too little to those around them"}
     uses = frozenset({"angles", "centre"})
+    pixels = np.dtype(np.float32)
 
     @classmethod
     def takes(cls, raw: Raw, options: Options) -> bool:
@@ -122,6 +123,11 @@ class Tomography(Modality):
             self.notes.append(
                 "the sample reaches past the detector: the axis is uncertain (--centre sets it), and so are values "
                 "near the edge of what all angles see"
+            )
+        elif gap(self.angles.tolist()):
+            self.notes.append(
+                f"the angles leave out {gap(self.angles.tolist()):.3g} degrees: the axis is the point about which the "
+                "middle of mass turns, which is less certain (--centre sets it)"
             )
         return centre
 
