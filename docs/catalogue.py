@@ -8,7 +8,7 @@ from typing import Any
 
 import deepinv.physics as dp
 import torch
-from deepinv.physics import GaussianNoise, Physics
+from deepinv.physics import GaussianNoise, Physics, PoissonNoise
 from deepinv.physics.functional import gaussian_blur
 from deepinv.transform import Shift
 from torch import Tensor
@@ -28,6 +28,11 @@ def generator(seed: int = 0) -> torch.Generator:
 def noise(level: float = 0.02) -> GaussianNoise:
     """Always the same."""
     return GaussianNoise(level, rng=generator(1))
+
+
+def photons(gain: float) -> PoissonNoise:
+    """Counts, always the same."""
+    return PoissonNoise(gain, normalize=False, clip_positive=True, rng=generator(1))
 
 
 def picture(channels: int, side: int) -> Tensor:
@@ -206,6 +211,10 @@ CATALOGUE: dict[str, Callable[[int], Made]] = {
     ),
     "StackedLinearPhysics": lambda s: (
         dp.StackedLinearPhysics([holes(s), dp.Denoising(noise(0.2))]),
+        picture(1, s),
+    ),
+    "StackedLinearPhysics, photons": lambda s: (
+        dp.StackedLinearPhysics([blurred(s, noise_model=photons(0.02)), dp.Denoising(noise(0.2))]),
         picture(1, s),
     ),
     "Pansharpen": lambda s: (

@@ -8,7 +8,9 @@ import pytest
 import torch
 from deepinv.physics import Denoising, GaussianNoise
 
+from pnpilot import PnPilot
 from pnpilot.errors import BadInput, Incompatible, UnknownName
+from pnpilot.metrics import psnr
 from pnpilot.policies import POLICIES, build_policy
 from pnpilot.policies.fixed import Fixed
 from pnpilot.policies.schedules import Schedule
@@ -83,6 +85,20 @@ def test_the_schedule_ends_at_the_noise_level_where_all_is_kept(factor: float, s
     level = min(factor * sigma, 70 / 255)
     assert_close(first, torch.full((2,), max(level, 35 / 255)))
     assert_close(last, torch.full((2,), level))
+
+
+@pytest.mark.parametrize("solver", ["admm", "hqs", "pg", "apg"])
+def test_strong_noise_is_weighed_beyond_what_the_denoiser_is_trained_for(solver: str) -> None:
+    """With μ held at 1, or τ, the data were fitted so closely that images were worse than their start."""
+    physics, truth = Denoising(GaussianNoise(0.6, rng=torch.Generator().manual_seed(0))), phantom(64, 64)
+    y = physics(truth)
+    problem = open_problem(y, physics)
+    assert problem.units.sigma_n is not None
+    params = Schedule(build_solver(solver))(problem, None, 29).params
+    weight = params["mu"] if "mu" in params else 1 / params["tau"]
+    assert_close(weight[:, 0], (problem.units.sigma_n / (70 / 255)).square())
+    start = problem.export(problem.x0())
+    assert (psnr(PnPilot(solver=solver)(y, physics), truth) > psnr(start, truth) + 5).all()
 
 
 def test_the_schedule_counts_amplitudes_that_are_averaged() -> None:

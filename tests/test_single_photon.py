@@ -111,3 +111,22 @@ def test_pictures_are_better_than_the_start() -> None:
     result = PnPilot().reconstruct(y, physics)
     assert result.warnings == []
     assert psnr(result.image.clamp(0, 1), truth) > psnr(start.clamp(0, 1), truth) + 2
+
+
+@pytest.mark.parametrize("side", [1, 2])
+def test_results_of_few_jots_are_better_than_the_start(side: int) -> None:
+    truth = 0.4 + 0.6 * phantom(64, 64, 1)
+    physics = SinglePhoton(side, torch.Generator().manual_seed(0))
+    y = physics(truth)
+    problem = open_problem(y, physics)
+    result = PnPilot().reconstruct(y, physics)
+    assert psnr(result.image, truth) > psnr(problem.export(problem.x0()), truth) + 5
+    assert abs(result.image.mean() / truth.mean() - 1) < 0.08
+
+
+def test_few_photons_are_told_of() -> None:
+    truth = torch.cat([phantom(32, 32, 1), 0.05 * phantom(32, 32, 1)])
+    told = [open_problem(physics(truth), physics).notes for physics in map(SinglePhoton, (2, 4, 20))]
+    assert [len(notes) for notes in told] == [1, 1, 0]
+    assert told[0][0].startswith("few photons are known of images 0, 1, ")
+    assert told[1][0].startswith("few photons are known of image 1, ")

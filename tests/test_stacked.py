@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
 import torch
@@ -15,8 +16,10 @@ from deepinv.physics import (
     GaussianNoise,
     Inpainting,
     MultiCoilMRI,
+    NoiseModel,
     Pansharpen,
     PhaseRetrieval,
+    PoissonNoise,
     SaltPepperNoise,
     SequentialMRI,
     StackedLinearPhysics,
@@ -31,6 +34,7 @@ from pnpilot.denoisers import Denoiser
 from pnpilot.errors import BadInput, Incompatible
 from pnpilot.metrics import psnr
 from pnpilot.problems import Hints, Problem, open_problem
+from pnpilot.problems.photons import PhotonLimited
 from pnpilot.types import to_two_channels
 from tests.conftest import phantom
 from tests.contracts import assert_close, inner, random_like
@@ -215,3 +219,73 @@ def test_salt_and_pepper_are_refused() -> None:
     physics = Denoising(SaltPepperNoise(0.1, 0.1))
     with pytest.raises(Incompatible, match="leaves nothing of the pixels that it hits"):
         open_problem(physics(phantom(SIDE, SIDE)), physics)
+
+
+def photons(gain: float, seed: int = 0, **others: Any) -> PoissonNoise:
+    return PoissonNoise(gain, clip_positive=True, rng=torch.Generator().manual_seed(seed), **others)
+
+
+def blurred(width: float, noise_model: NoiseModel) -> BlurFFT:
+    return BlurFFT((1, SIDE, SIDE), filter=gaussian_blur(sigma=(width, width)), noise_model=noise_model)
+
+
+@pytest.mark.parametrize("normalize", [False, True])
+def test_photons_of_several_cameras(smoother: Denoiser, *, normalize: bool) -> None:
+    """Counts are brought to one scale by their gains, and each sample counts by the variance expected of it."""
+    truth = phantom(SIDE, SIDE)
+    first = blurred(1, photons(0.02, 1, normalize=normalize))
+    second = Denoising(photons(0.05, 2, normalize=normalize))
+    stack = StackedLinearPhysics([first, second])
+    y = stack(truth)
+    problem = open_problem(y, stack, HELD)
+    assert isinstance(problem, PhotonLimited)
+    assert problem.notes == []
+    assert ((problem.fidelity(truth) - 1).abs() < 0.1).all()
+    image = PnPilot(smoother)(y, stack)
+    assert_close(image.mean(), truth.mean(), 0.03)
+    assert (psnr(image, truth) > psnr(PnPilot(smoother)(y[1], second), truth)).all()
+
+
+def test_photons_beside_other_noise() -> None:
+    """∇D at zero is the sum of the data over their variances."""
+    truth = torch.cat([torch.full((1, 1, 32, 16), level) for level in (1.0, 0.5)], -1)
+    stack = StackedLinearPhysics([Denoising(photons(0.02, normalize=False)), Denoising(noise(0.1))])
+    problem = open_problem(stack(truth), stack, HELD)
+    assert isinstance(problem, PhotonLimited)
+    pull = -problem.grad(torch.zeros_like(truth))
+    bright, dark = 1 / 0.02 + 1 / 0.01, 0.5 / 0.01 + 0.5 / 0.01
+    assert abs(pull[..., 4:12].mean() / pull[..., 20:28].mean() / (bright / dark) - 1) < 0.05
+    assert ((problem.fidelity(truth) - 1).abs() < 0.1).all()
+
+
+def test_a_batch_of_stacks_with_photons_equals_one_by_one() -> None:
+    def stack(gain: Tensor) -> StackedLinearPhysics:
+        return StackedLinearPhysics([blurred(1, PoissonNoise(gain, clip_positive=True)), Denoising(noise(0.1))])
+
+    gains, truth = torch.tensor([0.05, 0.01]), phantom(SIDE, SIDE)
+    y = stack(gains)(truth)
+    batch = open_problem(y, stack(gains), HELD)
+    v, mu = random_like(truth, 3), torch.tensor([0.1])
+    for place in range(2):
+        own = slice(place, place + 1)
+        alone = open_problem(TensorList([part[own] for part in y]), stack(gains[own]), HELD)
+        assert_close(batch.select(torch.tensor([place])).prox(v[own], mu), alone.prox(v[own], mu), 2e-3)
+
+
+def test_a_gain_or_a_level_can_be_told_of_photons_in_a_stack() -> None:
+    truth = phantom(SIDE, SIDE)
+    stack = StackedLinearPhysics([Denoising(photons(0.02, seed)) for seed in range(2)])
+    y = stack(truth)
+    known, told = (open_problem(y, stack, Hints(peak=1.0, real=True, gain=gain)) for gain in (None, 0.08))
+    assert_close(told.fidelity(truth), known.fidelity(truth) / 2, 0.05)
+    counts = StackedLinearPhysics([Denoising(photons(0.02, normalize=False)), Denoising(photons(0.02))])
+    level = _level(open_problem(counts(truth), counts, Hints(peak=1.0, sigma_n=0.1)))
+    assert_close(level, torch.full((2,), (0.002**-2 + 0.1**-2) ** -0.5), 0.02)
+    with pytest.raises(BadInput, match="a gain is for physics whose noise model is"):
+        open_problem(several()(truth), several(), Hints(gain=0.1))
+
+
+def test_salt_and_pepper_in_a_part_are_refused() -> None:
+    stack = StackedLinearPhysics([Denoising(noise(0.1)), Denoising(SaltPepperNoise(0.1, 0.1))])
+    with pytest.raises(Incompatible, match="leaves nothing of the pixels that it hits"):
+        open_problem(stack(phantom(SIDE, SIDE)), stack)

@@ -22,8 +22,9 @@ class Schedule(Policy):
     """σ_k falls log-linearly from 35/255 to σ_n/√κ, μ_k = σ_n²/σ_k², κ the share of white noise that AᴴA keeps.
 
     σ_n/√κ is the noise level of the back-projection Aᴴy/κ: what is measured of an image is spread over all of it. Where
-    that is more than 35/255, σ_k stays there. Where D is a mean over J measurements of the whole image, σ_n/√J takes
-    the place of σ_n. `examples/choose_schedule.py` shows what other constants do.
+    that is more than 35/255, σ_k stays there; from 70/255 on it stays at that, and μ_k makes up for it, or τ without a
+    μ. Where D is a mean over J measurements of the whole image, σ_n/√J takes the place of σ_n.
+    `examples/choose_schedule.py` shows what other constants do.
     """
 
     first: float = 35 / 255
@@ -50,15 +51,26 @@ class Schedule(Policy):
         last = self.last_sigma(problem, noise)
         first = last.clamp_min(self.first)
         sigma = torch.exp((1 - share) * first.log() + share * last.log())
-        values = {"sigma": sigma}
-        if (limits := self.solver.params.get("mu")) is not None:
-            highest = limits.high if limits.cautious is None else limits.cautious
-            values["mu"] = (self.weight * noise.square() / sigma.square()).clamp(limits.low, highest)
+        values, params, excess = {"sigma": sigma}, self.solver.params, self.excess(noise)
+        if (limits := params.get("mu")) is not None:
+            highest = limits.high * excess if limits.cautious is None else torch.full_like(noise, limits.cautious)
+            wanted = self.weight * noise.square() / sigma.square()
+            values["mu"] = wanted.clamp_min(limits.low).minimum(highest)
+        elif (limits := params.get("tau")) is not None:
+            values["tau"] = limits.default / excess
         return self.constant(problem, **values)
 
     def noise(self, problem: Problem) -> Tensor:
         """The noise level that it follows (B,)."""
         return known_noise(problem) / problem.averaged**0.5
+
+    def excess(self, noise: Tensor) -> Tensor:
+        """Noise (B,) over the highest σ_k, squared, and no less than one.
+
+        Where noise is stronger than that, data would be fitted too closely with the usual limit of μ, or the usual τ.
+        """
+        limits = self.solver.params.get("sigma")
+        return torch.ones_like(noise) if limits is None else (noise / limits.high).square().clamp_min(1)
 
     def last_sigma(self, problem: Problem, noise: Tensor) -> Tensor:
         """Where σ_k ends, for noise levels (B,)."""

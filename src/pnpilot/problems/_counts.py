@@ -10,13 +10,14 @@ from deepinv.utils.mixins import MRIMixin
 from torch import Tensor
 
 from ..errors import BadInput, require
+from ..physics.stacked import SideBySide
 from ..types import named, one_each, per_sample
 from ._data import checked_data
 from ._gain import estimated_gain
 
 
 class Counted(NamedTuple):
-    """Data y of variance gain·Ax + σ², with gain and σ of each image (B,)."""
+    """Data y of variance gain·Ax + σ², whose gain and σ are as many as images (B, 1, …), or as numbers."""
 
     y: Tensor
     gain: Tensor
@@ -26,7 +27,7 @@ class Counted(NamedTuple):
 
     def level(self) -> Tensor:
         """The noise level of each image (B,), as if all its samples were equally noisy."""
-        mean = self.gain * self.y.flatten(1).mean(1) + self.sigma.square()
+        mean = (self.gain * self.y + self.sigma.square()).flatten(1).mean(1)
         dark = ~(mean > 0)
         require(not bool(dark.any()), f"data that are counted photons are positive; those of {named(dark)} are not")
         return mean.sqrt()
@@ -41,10 +42,12 @@ def counts_photons(physics: Physics) -> bool:
 def counted(y: Tensor, physics: LinearPhysics, hint: float | Tensor | str | None) -> Counted:
     """The data of a physics that counts photons, and their noise; the hint is of the gain."""
     y, model = checked_data(y, "the measurement"), physics.noise_model
+    if isinstance(physics, SideBySide):
+        return Counted(y, model.gain, model.sigma, torch.ones_like(y[:, 0]))
     sigma = one_each(getattr(model, "sigma", 0.0), y, "noise levels")
     gain = _gain(hint, physics, y, sigma)
     scale = gain if isinstance(model, PoissonNoise) and not model.normalize else torch.ones_like(gain)
-    return Counted(y * per_sample(scale, y), gain, sigma, scale)
+    return Counted(y * per_sample(scale, y), per_sample(gain, y), per_sample(sigma, y), scale)
 
 
 def _gain(hint: float | Tensor | str | None, physics: LinearPhysics, y: Tensor, sigma: Tensor) -> Tensor:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,7 +21,8 @@ from torch import Tensor
 
 from ..errors import Incompatible, first_line, require
 from ..physics.stacked import side_by_side
-from ..types import one_each
+from ..types import one_each, parts_of
+from ._counts import Counted, counted, counts_photons
 from ._data import UNFIT, checked_data, noise_in_picture, noise_of
 from ._kspace import measures_like
 from ._units import Hints
@@ -32,7 +33,7 @@ PRECISE = 0.01
 
 def plain(y: Any, physics: Physics, hints: Hints) -> tuple[Any, Physics, Hints, list[str]]:
     """The same data, physics and hints in their plainest form, and what to tell of it."""
-    if isinstance(physics.noise_model, SaltPepperNoise):
+    if any(isinstance(part.noise_model, SaltPepperNoise) for part in parts_of_physics(physics)):
         raise Incompatible(
             "salt-and-pepper noise leaves nothing of the pixels that it hits: leave these out, as those that an "
             "Inpainting does not measure"
@@ -50,30 +51,33 @@ def plain(y: Any, physics: Physics, hints: Hints) -> tuple[Any, Physics, Hints, 
 
 
 def _of_a_stack(y: Any, physics: StackedLinearPhysics, hints: Hints) -> tuple[Tensor, LinearPhysics, Hints, list[str]]:
-    name, parts = type(physics).__name__, list(physics.physics_list)
-    listed = not isinstance(y, Tensor) and hasattr(y, "__len__") and hasattr(y, "__getitem__")
-    require(listed and len(y) == len(parts), f"the {name} has {len(parts)} parts: give a TensorList with as many data")
-    data = [checked_data(y[index], f"part {index} of the data") for index in range(len(parts))]
+    name, parts, data = type(physics).__name__, parts_of_physics(physics), parts_of(y)
+    require(
+        not isinstance(y, Tensor) and len(data) == len(parts),
+        f"the {name} has {len(parts)} parts: give a TensorList with as many data",
+    )
+    data = [checked_data(one, f"part {index} of the data") for index, one in enumerate(data)]
     require(len({len(one) for one in data}) == 1, f"the parts hold {[len(one) for one in data]} images: give as many")
     for index, (part, one) in enumerate(zip(parts, data, strict=True)):
         _check_part(index, part, one)
-    levels = _levels(parts, data, hints)
-    known = ~levels.isnan()
-    notes = []
-    if bool((some := known.any(1) & ~known.all(1)).any()):
-        unknown = [str(index) for index in range(len(parts)) if not bool(known[some, index].all())]
-        notes.append(
-            f"no noise level is known of part {' and '.join(unknown)} of the data: it counts as having the least; give "
-            "every part of the stack a noise model"
-        )
-    most = levels.nan_to_num(nan=0.0).amax(1, keepdim=True)
-    least = levels.nan_to_num(nan=torch.inf).amin(1, keepdim=True)
-    given = torch.where(known, levels, least).clamp_min(PRECISE * most)
-    given = torch.where(known.any(1, keepdim=True) & (most > 0), given, 1.0)
+    photons = {
+        index: counted(data[index], part, hints.gain) for index, part in enumerate(parts) if counts_photons(part)
+    }
+    data = [photons[index].y if index in photons else one for index, one in enumerate(data)]
+    levels = _levels(parts, data, photons, hints)
+    given, known = _weighed_by(levels), ~levels.isnan()
     joint = side_by_side(parts, data, given)
-    if bool(known.any(1).all()):
-        hints = replace(hints, sigma_n=given.amin(1) * (most > 0)[:, 0])
-    return joint.joined(data), joint, hints, notes
+    if photons and hints.sigma_n is None:
+        joint.count_photons(*_variances(photons, given))
+        hints = replace(hints, gain=None)
+    elif bool(known.any(1).all()):
+        hints = replace(hints, sigma_n=given.amin(1) * (levels.nan_to_num(nan=0.0) > 0).any(1))
+    return joint.joined(data), joint, hints, _unknown_levels(known)
+
+
+def parts_of_physics(physics: Physics) -> list[Any]:
+    """The physics of a stack, or the one."""
+    return list(physics.physics_list) if isinstance(physics, StackedLinearPhysics) else [physics]
 
 
 def _check_part(index: int, part: Physics, y: Tensor) -> None:
@@ -86,19 +90,54 @@ def _check_part(index: int, part: Physics, y: Tensor) -> None:
     require(gives == tuple(y.shape), f"{what}: it gives {gives}")
 
 
-def _levels(parts: Sequence[LinearPhysics], data: Sequence[Tensor], hints: Hints) -> Tensor:
+def _levels(
+    parts: Sequence[LinearPhysics], data: Sequence[Tensor], photons: Mapping[int, Counted], hints: Hints
+) -> Tensor:
     """The noise level of each part (B, parts): told, declared, or as its data show it; NaN where neither is known."""
     told = hints.sigma_n if not isinstance(hints.sigma_n, str) else None
     columns = []
-    for part, y in zip(parts, data, strict=True):
+    for index, (part, y) in enumerate(zip(parts, data, strict=True)):
         level = noise_of(part) if told is None and hints.sigma_n is None else told
+        light = photons.get(index)
         if level is not None:
-            columns.append(one_each(level, y.real.flatten(1)[:, 0], "noise levels"))
+            values = one_each(level, y.real.flatten(1)[:, 0], "noise levels")
+            columns.append(values if light is None else values * light.scale)
+        elif light is not None and hints.sigma_n is None:
+            columns.append(light.level())
         elif isinstance(part, MRIMixin):  # k-space is not a picture
             columns.append(torch.full((len(y),), torch.nan, device=y.device))
         else:
             columns.append(noise_in_picture(y))
     return torch.stack(columns, 1)
+
+
+def _weighed_by(levels: Tensor) -> Tensor:
+    """The levels that parts count by (B, parts): those that are unknown as the least, and all alike without any."""
+    known = ~levels.isnan()
+    most = levels.nan_to_num(nan=0.0).amax(1, keepdim=True)
+    least = levels.nan_to_num(nan=torch.inf).amin(1, keepdim=True)
+    given = torch.where(known, levels, least).clamp_min(PRECISE * most)
+    return torch.where(known.any(1, keepdim=True) & (most > 0), given, 1.0)
+
+
+def _unknown_levels(known: Tensor) -> list[str]:
+    """A warning where the levels of some parts are known (B, parts), and those of others are not."""
+    some = known.any(1) & ~known.all(1)
+    if not bool(some.any()):
+        return []
+    unknown = [str(index) for index in range(known.shape[1]) if not bool(known[some, index].all())]
+    return [
+        f"no noise level is known of part {' and '.join(unknown)} of the data: it counts as having the least; give "
+        "every part of the stack a noise model"
+    ]
+
+
+def _variances(photons: Mapping[int, Counted], given: Tensor) -> tuple[Tensor, Tensor]:
+    """Gain and σ of each part (B, parts); a part without photons has no gain, and all its noise in σ."""
+    gains, sigmas = torch.zeros_like(given), given.clone()
+    for index, light in photons.items():
+        gains[:, index], sigmas[:, index] = light.gain.flatten(), light.sigma.flatten()
+    return gains, sigmas
 
 
 def _of_turns(y: Any, physics: SequentialMRI) -> tuple[Tensor, MRI]:

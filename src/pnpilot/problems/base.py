@@ -15,7 +15,7 @@ from torch import Tensor
 from ..errors import Incompatible, require
 from ..registry import Registry
 from ..types import named
-from ._plain import plain
+from ._plain import parts_of_physics, plain
 from ._units import Hints, Units
 
 LEAST_NOISE = 1e-4
@@ -155,7 +155,7 @@ PROBLEMS: Registry[Problem] = Registry("problem", __package__)
 def open_problem(y: Any, physics: Physics, hints: Hints | None = None) -> Problem:
     """Turn data and a deepinv physics into the most specific Problem that accepts the physics."""
     hints = hints or Hints()
-    photons = hints.gain is None or hasattr(physics.noise_model, "gain")
+    photons = hints.gain is None or any(hasattr(part.noise_model, "gain") for part in parts_of_physics(physics))
     require(photons, "a gain is for physics whose noise model is deepinv's PoissonNoise or PoissonGaussianNoise")
     y, physics, hints, notes = plain(y, physics, hints)
     problem = problem_type(physics).of(y, physics, hints)

@@ -8,11 +8,9 @@ import torch
 from deepinv.physics import LinearPhysics, Physics
 from torch import Tensor
 
-from ..physics.stacked import SideBySide
 from ..physics.weighted import Weighted
 from ..types import one_each, per_sample
 from ._counts import counted, counts_photons
-from ._data import checked_data
 from ._least_squares import noise_like
 from ._units import Hints
 from .base import PROBLEMS
@@ -39,29 +37,20 @@ class PhotonLimited(LinearProblem):
     @classmethod
     def of(cls, y: Tensor, physics: LinearPhysics, hints: Hints) -> LinearProblem:
         """A first look as if all samples were equally noisy; then each counts by the variance expected of it."""
-        if isinstance(physics, SideBySide):
-            y = checked_data(y, "the measurement")
-            return cls._weighted(y, physics, hints, physics.level, physics.noise_model.gain, physics.noise_model.sigma)
         photons, told = counted(y, physics, hints.gain), hints.sigma_n
+        y = photons.y
         if told is not None:
-            level = told if isinstance(told, str) else one_each(told, photons.y, "noise levels") * photons.scale
-            return LinearProblem.of(photons.y, physics, replace(hints, sigma_n=level))
-        gain, sigma = (per_sample(values, photons.y) for values in (photons.gain, photons.sigma))
-        return cls._weighted(photons.y, physics, hints, photons.level(), gain, sigma)
-
-    @classmethod
-    def _weighted(
-        cls, y: Tensor, physics: LinearPhysics, hints: Hints, level: Tensor, gain: Tensor, sigma: Tensor
-    ) -> LinearProblem:
-        """The problem of data of variance gain·Ax + σ², or of this level (B,) at first sight."""
-        plain = LinearProblem.of(y, physics, replace(hints, sigma_n=level))
-        variance = gain * physics.A(plain.export(plain.start)).clamp_min(0) + sigma.square()
+            level = told if isinstance(told, str) else one_each(told, y, "noise levels") * photons.scale
+            return LinearProblem.of(y, physics, replace(hints, sigma_n=level))
+        plain = LinearProblem.of(y, physics, replace(hints, sigma_n=photons.level()))
+        expected = physics.A(plain.export(plain.start)).clamp_min(0)
+        variance = photons.gain * expected + photons.sigma.square()
         seen = plain.A(noise_like(plain.start)) != 0
         mean = (seen * variance).flatten(1).sum(1) / seen.flatten(1).sum(1)
-        held = torch.maximum(variance, LEAST_VARIANCE * per_sample(mean, y))
-        weighted = Weighted(physics, held.rsqrt())
+        believed = torch.maximum(variance, LEAST_VARIANCE * per_sample(mean, y))
+        weighted = Weighted(physics, believed.rsqrt())
         problem = super().of(weighted.weighted(y), weighted, hints)
         # Samples with less noise than they count as having add less to the distance of an image from its data.
-        problem.measurements = (seen * variance / held).flatten(1).sum(1)
+        problem.measurements = (seen * variance / believed).flatten(1).sum(1)
         problem.notes = plain.notes
         return problem

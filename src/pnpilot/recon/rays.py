@@ -14,6 +14,15 @@ FEWEST_FLATS = 3
 """At least so many show how much they vary."""
 NEIGHBOURS = np.array([-21, 14, 39, 54, 0, 54, 39, 14, -21]) / 172
 """Rings: what a detector pixel should read by those around it, exact for cubic polynomials."""
+AROUND = len(NEIGHBOURS) // 2
+"""So many on either side."""
+OUTLIER, ODD, ALIKE = 4.0, 2.5, 5.0
+"""A pixel stands out by so many standard deviations. It must do so alone: others near it count that are odd by so many
+standard deviations, and by more than a fifth of what it is."""
+QUARTER = 0.3186
+"""Standard deviations from the middle of a normal distribution within which a quarter of it lies."""
+MEDIAN = 1.25
+"""The standard error of a median, in those of a mean."""
 PASSES = 3
 """Of taking rings off: at first, what one pixel reads too much counts as too little in those around it."""
 LEAST = 1e-4
@@ -97,16 +106,67 @@ def without_rings(rays: Rays) -> tuple[Rays, float]:
     """Rays whose detector pixels agree with those around them, and by how much they did not.
 
     What one pixel reads too much at every angle becomes a ring. The sample turns, so that in the median over angles
-    hardly anything of it is left when a pixel is compared with those around it.
+    hardly anything of it is left when a pixel is compared with those around it. That is not so for the edges of a
+    sample in the middle, such as a tube: only what cannot be one of those is taken off. Pixels that stand out must do
+    so alone, and all others must differ no more than most of the detector does, and more than noise explains.
     """
-    excess, reach = np.zeros(rays.integrals.shape[1]), len(NEIGHBOURS) // 2
-    if len(excess) < 2 * len(NEIGHBOURS):
+    views, width = rays.integrals.shape
+    if width < 2 * len(NEIGHBOURS):
         return rays, 0.0
-    for _ in range(PASSES):
-        left = np.pad(rays.integrals - excess, ((0, 0), (reach, reach)), mode="edge")
-        usual = np.lib.stride_tricks.sliding_window_view(left, len(NEIGHBOURS), 1) @ NEIGHBOURS
-        excess = excess + np.median(left[:, reach:-reach] - usual, 0)
+    beside = _beside(rays.integrals)
+    odd = np.median(beside, 0)
+    noise = MEDIAN * float(np.median(_spread(beside - odd))) / float(np.sqrt(views))
+    usual, spikes = max(noise, float(_spread(odd))), np.zeros(width)
+    for _ in range(PASSES):  # what stands out makes the rest look worse than it is
+        spikes = _spikes(odd, spikes, ODD * usual)
+        usual = max(noise, float(_spread(odd - _beside(spikes))))
+    spikes = np.where(_alone(spikes) & (np.abs(spikes) > OUTLIER * usual), spikes, 0)
+    excess = spikes + _even(odd - _beside(spikes), usual, noise)
     return replace(rays, integrals=rays.integrals - excess), float(np.sqrt(np.mean(np.square(excess))))
+
+
+def _beside(values: np.ndarray) -> np.ndarray:
+    """By how much values (..., x) are more than they should be by those around them."""
+    wide = np.pad(values, [(0, 0)] * (values.ndim - 1) + [(AROUND, AROUND)], mode="edge")
+    return np.asarray(values - np.lib.stride_tricks.sliding_window_view(wide, len(NEIGHBOURS), -1) @ NEIGHBOURS)
+
+
+def _spread(values: np.ndarray) -> np.ndarray:
+    """The standard deviation along the first axis around zero, by the quarter nearest to it: edges may take half."""
+    return np.percentile(np.abs(values), 25, 0) / QUARTER
+
+
+def _spikes(odd: np.ndarray, spikes: np.ndarray, least: float) -> np.ndarray:
+    """What single pixels read too much, by what is odd beside their neighbours: more of it, the largest first."""
+    spikes, left = spikes.copy(), odd - _beside(spikes)
+    for _ in odd:
+        at = int(np.abs(left).argmax())
+        if abs(left[at]) <= least:
+            break
+        one = np.zeros_like(odd)
+        one[at] = left[at]
+        spikes, left = spikes + one, left - _beside(one)
+    return spikes
+
+
+def _alone(spikes: np.ndarray) -> np.ndarray:
+    """Which pixels (x,) are next to no spikes of a fifth of their size but one: edges of a sample take several."""
+    size = np.abs(spikes)
+    return (size > 0) & ((_around(size) >= size[:, None] / ALIKE).sum(1) <= 2)
+
+
+def _even(odd: np.ndarray, usual: float, noise: float) -> np.ndarray:
+    """What pixels read too much where none around them stands out, as far as noise is less than what is usual."""
+    excess = np.zeros_like(odd)
+    for _ in range(PASSES):
+        excess = excess + odd - _beside(excess)
+    calm = _around(np.abs(excess)).max(1) <= OUTLIER * usual
+    return np.where(calm, (1 - (noise / max(usual, 1e-30)) ** 2) * excess, 0)
+
+
+def _around(values: np.ndarray) -> np.ndarray:
+    """Every value (x,) with those around it: (x, neighbours)."""
+    return np.lib.stride_tricks.sliding_window_view(np.pad(values, AROUND), len(NEIGHBOURS))
 
 
 def _filled(integrals: np.ndarray, variance: np.ndarray, known: bool) -> Rays:

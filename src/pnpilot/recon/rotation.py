@@ -56,7 +56,9 @@ def found_centre(integrals: np.ndarray, angles: Sequence[float]) -> float:
 
     def misfit(centre: float) -> float:
         rays = ParallelBeam(views, small.shape[1], centre=centre)
-        image = rays.fbp(y) * rays.seen()  # beyond, some angles are missing, and what is there would be junk
+        image = rays.fbp(y)
+        if not cut:  # beyond what all angles see there is nothing but junk
+            image = image * rays.seen()
         return float((rays.A(image) - y).square().mean())
 
     step = max(1.0, reach / REACH)

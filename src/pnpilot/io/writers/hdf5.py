@@ -15,7 +15,7 @@ from .base import WRITERS, Volume, Writer
 
 @WRITERS.register("hdf5")
 class Hdf5(Writer):
-    """HDF5: magnitudes in `reconstruction`, where fastMRI has them, and complex numbers in `image`."""
+    """HDF5: magnitudes in `reconstruction`, where fastMRI has them, and complex or real numbers in `image`."""
 
     suffix = ".h5"
     holds = "complex numbers, magnitudes and geometry"
@@ -32,10 +32,10 @@ class Hdf5(Writer):
         with h5py.File(path, "w") as file:
             reserve(path, 12 * math.prod(shape))  # this library may crash where the disk is full
             magnitudes = file.create_dataset("reconstruction", shape, np.float32)
-            numbers = file.create_dataset("image", shape, np.complex64)
+            numbers = file.create_dataset("image", shape, np.complex64 if volume.pixels is None else np.float32)
             for index, image in zip(np.ndindex(shape[:-2]), volume, strict=True):
                 magnitudes[index] = np.abs(image)
-                numbers[index] = image
+                numbers[index] = image if volume.pixels is None else image.real
             matrix = affine(volume)
             for attributes in (magnitudes.attrs, numbers.attrs):
                 attributes["axes"] = list(axes)

@@ -161,10 +161,8 @@ class Tomography(Modality):
             said["rings"] = False, "detector pixels are left as they are"
         else:
             rays, excess = without_rings(rays)
-            said["rings"] = (
-                True,
-                f"detector pixels that differ from those around them, by {excess:.2g}, were brought to them",
-            )
+            told = f"detector pixels that differ from those around them, by {excess:.2g}, were brought to them"
+            said["rings"] = bool(excess), told if excess else "no detector pixel differs from those around it for sure"
         if rays.known:
             typical = float(np.sqrt(np.median(rays.variance[~rays.lost]))) if not rays.lost.all() else 0.0
             said["noise"] = (
