@@ -383,7 +383,7 @@ def test_what_does_not_fit_is_refused_in_one_line(axes: tuple[str, ...], others:
 
 
 def test_steps_are_known_by_their_names() -> None:
-    with pytest.raises(UnknownName, match="unknown step 'whiten'; known: .*whitening"):
+    with pytest.raises(UnknownName, match=r"unknown step 'whiten'; known: .*whitening"):
         Options(without=frozenset({"whiten"}))
     with pytest.raises(BadInput, match="crop is done wherever there is a reason for it: only whitening"):
         Options(always=frozenset({"crop"}))
