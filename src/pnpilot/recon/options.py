@@ -71,7 +71,7 @@ def steps() -> dict[str, str]:
     """What is done on the way, by all modalities."""
     from .modalities import MODALITIES
 
-    return {step: told for kind in MODALITIES.entries() for step, told in kind.steps.items()}
+    return dict(sorted((step, told) for kind in MODALITIES.entries() for step, told in kind.steps.items()))
 
 
 def parsed(text: str) -> tuple[str, ...]:
