@@ -7,7 +7,8 @@ from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
-from deepinv.physics import Physics
+import torch
+from deepinv.physics import GaussianNoise, NoiseModel, Physics, ZeroNoise
 from torch import Tensor
 
 
@@ -15,6 +16,8 @@ class Prepared(ABC):
     """One image, ready for the model."""
 
     number: int
+    y: Tensor
+    """Its data, without the axis of the batch."""
     said: dict[str, tuple[bool, str]]
     """What was done on the way, or left out, and why: a sentence for each step."""
     calibration: str = ""
@@ -26,9 +29,9 @@ class Prepared(ABC):
         """Images of one kind can be in one batch."""
 
     @property
-    @abstractmethod
     def empty(self) -> bool:
-        """Whether there is nothing to reconstruct from."""
+        """Whether there is nothing to reconstruct from: all data are zero."""
+        return not bool(self.y.any())
 
     @property
     def kept(self) -> float | None:
@@ -47,6 +50,12 @@ class Prepared(ABC):
     @abstractmethod
     def nothing(self) -> np.ndarray:
         """The same where nothing was measured."""
+
+
+def gaussian(levels: Sequence[float | None]) -> NoiseModel:
+    """Noise of these levels, one for each image; a noise model that declares nothing where none is known."""
+    known = [level for level in levels if level is not None]
+    return GaussianNoise(torch.tensor(known)) if len(known) == len(levels) else ZeroNoise()
 
 
 def batch(images: Sequence[Prepared]) -> tuple[Tensor, Physics]:

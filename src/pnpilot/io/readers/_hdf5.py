@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ...errors import BadInput, first_line, require
-from ..raw import Lazy, checked_shape
+from ..raw import Lazy, Raw, checked_shape
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 STARTS = (0, 512, 1024, 2048)
@@ -30,6 +31,16 @@ def opened(path: Path) -> Any:
         return h5py.File(path, "r", locking=False)
     except OSError as error:
         raise BadInput(f"it is not a whole HDF5 file: {first_line(error)}") from error
+
+
+def read(path: Path, reading: Callable[[Any], Raw]) -> Raw:
+    """What is read from the file, which stays open for it, unless reading fails."""
+    file = opened(path)
+    try:
+        return reading(file)
+    except BaseException:
+        file.close()
+        raise
 
 
 def find(file: Any, name: str, group: Any = None, hops: int = 0) -> Any:

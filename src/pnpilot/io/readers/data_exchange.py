@@ -40,12 +40,7 @@ class DataExchange(Reader):
 
     def read(self, path: Path, scratch: Scratch, key: str | None = None) -> Raw:  # noqa: ARG002
         """Open the file."""
-        file = _hdf5.opened(path)
-        try:
-            return _read(file, key or "exchange/data")
-        except BaseException:
-            file.close()
-            raise
+        return _hdf5.read(path, lambda file: _read(file, key or "exchange/data"))
 
 
 def is_data_exchange(path: Path) -> bool:

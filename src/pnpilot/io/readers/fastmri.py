@@ -46,12 +46,7 @@ class FastMRI(Reader):
 
     def read(self, path: Path, scratch: Scratch, key: str | None = None) -> Raw:  # noqa: ARG002
         """Open the file."""
-        file = _hdf5.opened(path)
-        try:
-            return _read(file, key)
-        except BaseException:
-            file.close()
-            raise
+        return _hdf5.read(path, lambda file: _read(file, key))
 
 
 def _read(file: Any, key: str | None) -> Raw:

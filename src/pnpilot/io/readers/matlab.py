@@ -74,12 +74,7 @@ class Matlab(Reader):
             newer = _hdf5.is_hdf5(stream.read(4096))
         if not newer:
             return _found(Raw(None, "matlab"), _older(path, scratch), key)
-        file = _hdf5.opened(path)
-        try:
-            return _found(Raw(None, "hdf5", closes=file.close), _newer(file), key)
-        except BaseException:
-            file.close()
-            raise
+        return _hdf5.read(path, lambda file: _found(Raw(None, "hdf5", closes=file.close), _newer(file), key))
 
 
 def _found(raw: Raw, variables: Mapping[str, Variable], key: str | None) -> Raw:

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from deepinv.physics import GaussianNoise, Physics, ZeroNoise
+from deepinv.physics import Physics
 from torch import Tensor
 
 from ...physics import NonCartesian
-from ..prepared import Prepared
+from ..prepared import Prepared, gaussian
 
 
 @dataclass(frozen=True)
@@ -35,11 +35,6 @@ class Along(Prepared):
     said: dict[str, tuple[bool, str]] = field(default_factory=dict)
 
     @property
-    def empty(self) -> bool:
-        """Whether no sample differs from zero."""
-        return not bool(self.y.any())
-
-    @property
     def kind(self) -> tuple[Any, ...]:
         """Sizes, and whether the noise is known."""
         return tuple(self.y.shape), tuple(self.maps.shape), self.sigma is None
@@ -50,8 +45,7 @@ class Along(Prepared):
         y, trajectory, weights, maps = (
             torch.stack([getattr(image, name) for image in images]) for name in ("y", "trajectory", "weights", "maps")
         )
-        levels = torch.tensor([image.sigma or 0.0 for image in images])
-        noise = ZeroNoise() if images[0].sigma is None else GaussianNoise(levels)  # the first declares nothing
+        noise = gaussian([image.sigma for image in images])
         return y, NonCartesian(trajectory[:, None], maps, weights[:, None, None], noise_model=noise)
 
     def finished(self, image: Tensor) -> np.ndarray:

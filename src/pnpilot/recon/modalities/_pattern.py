@@ -44,11 +44,6 @@ class Patterns(Prepared):
     said: dict[str, tuple[bool, str]] = field(default_factory=dict)
 
     @property
-    def empty(self) -> bool:
-        """Whether nothing arrived."""
-        return not bool(self.y.any())
-
-    @property
     def kind(self) -> tuple[object, ...]:
         """Sizes, and whether the noise is known."""
         return tuple(self.y.shape), self.alpha is None

@@ -90,11 +90,6 @@ class BlurredPicture(Prepared):
         """Sizes, and which noise."""
         return tuple(self.y.shape), self.noise.gain > 0, np.isnan(self.noise.sigma)
 
-    @property
-    def empty(self) -> bool:
-        """Whether it is black."""
-        return not bool(self.y.any())
-
     @staticmethod
     def batch(images: Sequence[BlurredPicture]) -> tuple[Tensor, Physics]:
         """The blur of a picture that reaches beyond its data on all sides."""

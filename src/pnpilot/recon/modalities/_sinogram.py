@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from deepinv.physics import GaussianNoise, Physics, ZeroNoise
+from deepinv.physics import Physics
 from torch import Tensor
 
 from ...physics import ParallelBeam
-from ..prepared import Prepared
+from ..prepared import Prepared, gaussian
 from ..rays import Rays
 
 
@@ -29,6 +29,11 @@ class Sinogram(Prepared):
     size: int
     """Rows and columns of the image."""
     said: dict[str, tuple[bool, str]] = field(default_factory=dict)
+
+    @property
+    def y(self) -> Tensor:  # type: ignore[override]
+        """Weighted line integrals (1, angles, detector pixels)."""
+        return torch.from_numpy(self.weights * self.rays.integrals).float()[None]
 
     @property
     def empty(self) -> bool:
@@ -60,12 +65,10 @@ class Sinogram(Prepared):
         """Line integrals with weights that make their noise white, and parallel rays."""
         first = images[0]
         weights = torch.from_numpy(np.stack([image.weights for image in images]))[:, None]
-        integrals = torch.from_numpy(np.stack([image.rays.integrals for image in images])).float()[:, None]
-        levels = torch.tensor([image.level for image in images])
-        noise = GaussianNoise(levels) if first.rays.known else ZeroNoise()  # the second declares nothing
+        noise = gaussian([image.level if image.rays.known else None for image in images])
         angles = torch.from_numpy(np.array(first.angles, np.float64))
-        width = integrals.shape[-1]
-        return weights * integrals, ParallelBeam(angles, width, first.size, first.centre, weights, noise_model=noise)
+        y = torch.stack([image.y for image in images])
+        return y, ParallelBeam(angles, y.shape[-1], first.size, first.centre, weights, noise_model=noise)
 
     def finished(self, image: Tensor) -> np.ndarray:
         """Attenuation per pixel; what no ray met is zero."""

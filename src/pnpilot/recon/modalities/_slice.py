@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from deepinv.physics import MRI, GaussianNoise, MultiCoilMRI, Physics, ZeroNoise
+from deepinv.physics import MRI, MultiCoilMRI, Physics
 from torch import Tensor
 
 from ...physics import Sense
-from ..prepared import Prepared
+from ..prepared import Prepared, gaussian
 
 
 @dataclass(frozen=True)
@@ -35,11 +35,6 @@ class Slice(Prepared):
     said: dict[str, tuple[bool, str]] = field(default_factory=dict)
 
     @property
-    def empty(self) -> bool:
-        """Whether no sample differs from zero."""
-        return not bool(self.y.any())
-
-    @property
     def kept(self) -> float:
         """The share of k-space that was measured."""
         return float((self.mask != 0).float().mean())
@@ -56,8 +51,7 @@ class Slice(Prepared):
         y = torch.stack([image.y for image in images])
         mask = torch.stack([image.mask for image in images])[:, None]
         size = (2, *mask.shape[-2:])
-        levels = torch.tensor([image.sigma or 0.0 for image in images])
-        noise = ZeroNoise() if images[0].sigma is None else GaussianNoise(levels)  # the first declares nothing
+        noise = gaussian([image.sigma for image in images])
         if images[0].maps is None:
             return y, MRI(mask=mask, img_size=size, noise_model=noise)
         maps = torch.stack([image.maps for image in images if image.maps is not None])
