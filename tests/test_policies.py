@@ -7,6 +7,7 @@ import math
 import pytest
 import torch
 from deepinv.physics import Denoising, GaussianNoise
+from torch import Tensor
 
 from pnpilot import PnPilot
 from pnpilot.errors import BadInput, Incompatible, UnknownName
@@ -14,7 +15,7 @@ from pnpilot.metrics import psnr
 from pnpilot.policies import POLICIES, build_policy
 from pnpilot.policies.fixed import Fixed
 from pnpilot.policies.schedules import Schedule
-from pnpilot.problems import Hints, open_problem
+from pnpilot.problems import Hints, Problem, open_problem
 from pnpilot.solvers import SOLVERS, build_solver
 from pnpilot.tasks import build_task
 from pnpilot.tasks.csmri import CSMRI
@@ -108,9 +109,32 @@ def test_the_schedule_counts_amplitudes_that_are_averaged() -> None:
     assert_close(action.params["sigma"][:, 0], torch.full((2,), 27 / 510 / 12**0.5))
 
 
+def test_behind_a_blur_the_schedule_forgets_and_weighs_less() -> None:
+    blur, _ = example_problem(build_task("deblur"))
+    gaps, _ = example_problem(build_task("inpainting"))
+    assert (torch.as_tensor(blur.evenness) < 0.5).all()
+    assert_close(torch.as_tensor(gaps.evenness), torch.ones(2))
+
+    def last(problem: Problem, solver: str) -> dict[str, Tensor]:
+        return Schedule(build_solver(solver))(problem, None, 29).params
+
+    for problem, memory, weight in ((blur, 0.7, 0.6), (gaps, 1.0, 1.0)):
+        params = last(problem, "admm")
+        assert_close(params["memory"], torch.full((2, 1), memory))
+        # At its end σ_k is σ_n/√κ, so that μ_k is κ.
+        assert_close(params["mu"][:, 0], weight * problem.kept)
+    assert_close(last(blur, "hqs")["mu"][:, 0], blur.kept)  # it cannot forget
+
+
+def test_half_a_blur_of_half_an_image_is_a_quarter() -> None:
+    problem, _ = example_problem(build_task("deblur"))
+    problem.evenness, problem.measurements = torch.full((2,), 0.6), problem.measurements / 2
+    assert_close(Schedule(build_solver("admm"))(problem, None, 0).params["memory"], torch.full((2, 1), 1 - 0.3 / 4))
+
+
 def test_wrong_parameters_are_refused() -> None:
     solver = build_solver("admm")
-    with pytest.raises(UnknownName, match="no parameter 'tau'; it has: sigma, mu"):
+    with pytest.raises(UnknownName, match="no parameter 'tau'; it has: sigma, mu, memory"):
         Fixed(solver, tau=1.0)
     with pytest.raises(BadInput, match=r"mu must be a number from 0\.0001 to 1"):
         Fixed(solver, mu=-1.0)

@@ -269,6 +269,19 @@ def test_kept_is_the_share_of_noise_that_the_operator_keeps(name: str) -> None:
     assert ((problem.kept - shares.mean(0)).abs() < 3 * spread + 1e-6).all()
 
 
+@pytest.mark.parametrize("name", EACH_TASK)
+def test_evenness_is_the_mean_of_what_the_operator_does_weighted_by_what_it_sees(name: str) -> None:
+    """‖AᴴAe‖²/‖Ae‖² over white noise e: one for masks of an image or of its k-space, less for blurs."""
+    problem, _ = example_problem(build_task(name))
+    if not isinstance(problem, LinearProblem):
+        assert problem.evenness == 1.0
+        return
+    noise = [random_like(problem.x0(), seed) for seed in range(100, 148)]
+    found = torch.stack([energy(problem.normal(one)) / energy(problem.A(one)) for one in noise])
+    assert ((torch.as_tensor(problem.evenness) - found.mean(0)).abs() < 4 * found.std(0) + 1e-5).all()
+    assert (found <= 1.001).all()
+
+
 # What is refused.
 
 

@@ -56,7 +56,9 @@ def test_gradient_reaches_every_parameter_of_every_iteration(name: str, smoother
     action = random_action(solver, 2, 3)
     for value in action.params.values():
         value.requires_grad_()
-    start = solver.init(problem)
+    # From a state on the way: multipliers begin at zero.
+    with torch.no_grad():
+        start = transition(solver, prior(smoother, problem.units), problem, solver.init(problem), action)
     end = transition(solver, prior(smoother, problem.units), problem, start, action)
     psnr(solver.output(end), truth).sum().backward()
     for parameter, value in action.params.items():
@@ -142,7 +144,7 @@ def by_hand(name: str, problem: Problem, denoise: Denoise, p: dict[str, Tensor])
                 z = z - p["tau"] * (problem.grad(z) + p["mu"] * (z - x - u))
             else:
                 z = problem.prox(x + u, p["mu"].flatten())
-            u = u + x - z
+            u = p.get("memory", 1.0) * u + x - z
     return x
 
 
@@ -156,6 +158,17 @@ def test_steps_are_the_equations(name: str, smoother: Denoiser) -> None:
         state = transition(solver, denoise, problem, state, action)
     values = {key: value[:, 0][:, None, None, None] for key, value in action.params.items()}
     assert_close(solver.output(state), by_hand(name, problem, denoise, values))
+
+
+def test_a_multiplier_that_forgets_evens_out_what_is_measured_strongly_and_weakly(smoother: Denoiser) -> None:
+    """With constants, what ADMM denoises is x − c(AᴴA + cμ)⁻¹∇D(x) in the end, with c = (2 − ρ)/(1 − ρ)."""
+    problem, _ = example_problem(build_task("deblur"), real=True)
+    solver, mu, rho = build_solver("admm"), torch.full((2,), 0.1), 0.6
+    policy = Fixed(solver, 400, sigma=0.05, mu=mu, memory=rho)
+    *_, last = rollout(problem, solver, smoother, policy)
+    x, z, u = last.state
+    c = (2 - rho) / (1 - rho)
+    assert_close(z - u, (1 - c) * x + c * problem.prox(x, c * mu), 1e-3)
 
 
 def test_amp_corrects_the_residual_by_the_divergence_of_the_denoiser() -> None:

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from .io.files import write_atomically
 from .solvers import SOLVERS
+from .types import Range
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -75,7 +76,7 @@ def trace_figure(traces: Mapping[str, Mapping[str, Any]]) -> Figure:
     from matplotlib.figure import Figure
 
     first = next(iter(traces.values()))
-    ranges = SOLVERS[first["solver"]].params
+    ranges = {name: limits for name, limits in SOLVERS[first["solver"]].params.items() if _drawn(name, limits, traces)}
     extra = [name for name in ("stop_probability", "psnr") if any(trace.get(name) for trace in traces.values())]
     figure = Figure(figsize=(3.6 * (len(ranges) + len(extra)), 3.5), layout="constrained", facecolor="white")
     labels = {**LABELS, **{name: limits.symbol or name for name, limits in ranges.items()}}
@@ -107,6 +108,12 @@ def trace_figure(traces: Mapping[str, Mapping[str, Any]]) -> Figure:
     for text in legend.get_texts():
         text.set_parse_math(False)  # a dollar sign in a name is no formula
     return figure
+
+
+def _drawn(name: str, limits: Range, traces: Mapping[str, Mapping[str, Any]]) -> bool:
+    """What networks do not set is drawn only where something else set it."""
+    values = (value for trace in traces.values() for value in trace["parameters"].get(name, ()))
+    return limits.learned or any(value != limits.default for value in values)
 
 
 def plot_strength(path: str | Path, found: Strength, names: Sequence[str], title: str) -> None:

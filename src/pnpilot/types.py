@@ -29,6 +29,8 @@ class Range(NamedTuple):
     """Where a search for the best constant looks; by default from a hundredth of `high` up to `high`."""
     cautious: float | None = None
     """The highest value that schedules made by hand may take, where that is less than what the solver accepts."""
+    learned: bool = True
+    """Whether networks set it; where they do not, it stays at the default."""
 
 
 class Action(NamedTuple):

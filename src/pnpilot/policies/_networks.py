@@ -106,22 +106,27 @@ class Choice(NamedTuple):
 
 
 class Actor(nn.Module):
-    """π: planes → a stop probability (stochastic head) and the solver's parameters (deterministic head)."""
+    """π: planes → a stop probability (stochastic head) and the solver's parameters (deterministic head).
+
+    Of `params`, it sets those that networks learn to set; the others keep their defaults.
+    """
 
     def __init__(self, params: Mapping[str, Range], channels: int, *, width: int = 32, iterations: int = 5) -> None:
         super().__init__()
-        self.params, self.iterations = dict(params), iterations
+        self.params = {name: limits for name, limits in params.items() if limits.learned}
+        self.others = {name: limits.default for name, limits in params.items() if not limits.learned}
+        self.iterations = iterations
         self.encoder = Encoder(channels, width)
         self.stop = nn.Linear(self.encoder.features, 1)
         # One output shared by all iterations of a decision, and one for each iteration.
-        self.common = nn.Linear(self.encoder.features, 2 * len(params))
-        self.each = nn.Linear(self.encoder.features, 2 * len(params) * iterations)
+        self.common = nn.Linear(self.encoder.features, 2 * len(self.params))
+        self.each = nn.Linear(self.encoder.features, 2 * len(self.params) * iterations)
         # Untrained, it goes on, with the solver's defaults.
         for head in (self.stop, self.common, self.each):
             nn.init.normal_(head.weight, std=1e-3)
             nn.init.zeros_(head.bias)
         nn.init.constant_(self.stop.bias, -1.0)
-        shares = [(limits.default - limits.low) / (limits.high - limits.low) for limits in params.values()]
+        shares = [(limits.default - limits.low) / (limits.high - limits.low) for limits in self.params.values()]
         self.common.bias.data = torch.logit(torch.tensor(shares), eps=0.01).repeat(2)  # a default may be an end
 
     def forward(self, planes: Tensor) -> Choice:
@@ -133,10 +138,12 @@ class Actor(nn.Module):
 
     def scaled(self, knobs: Tensor) -> dict[str, Tensor]:
         """Knobs in [0, 1] as solver parameters within their ranges, each (B, m)."""
-        return {
+        chosen = {
             name: limits.low + (limits.high - limits.low) * knobs[:, row].float()
             for row, (name, limits) in enumerate(self.params.items())
         }
+        like = knobs[:, 0].float()
+        return {**chosen, **{name: torch.full_like(like, value) for name, value in self.others.items()}}
 
 
 class Critic(nn.Module):

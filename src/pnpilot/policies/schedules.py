@@ -15,6 +15,8 @@ from .base import POLICIES, Policy, known_noise
 
 PUBLISHED = 49 / 255
 """Where the published schedules begin."""
+EVEN, UNEVEN = 0.7, 0.5
+"""Operators of at least the first `evenness` are no blurs, of at most the second they are; between, in part."""
 
 
 @POLICIES.register("schedule")
@@ -23,7 +25,8 @@ class Schedule(Policy):
 
     σ_n/√κ is the noise level of the back-projection Aᴴy/κ: what is measured of an image is spread over all of it. Where
     that is more than 35/255, σ_k stays there; from 70/255 on it stays at that, and μ_k makes up for it, or τ without a
-    μ. Where D is a mean over J measurements of the whole image, σ_n/√J takes the place of σ_n.
+    μ. Where D is a mean over J measurements of the whole image, σ_n/√J takes the place of σ_n. Behind a blur, μ_k is
+    lower, and ADMM's multiplier forgets.
     `examples/choose_schedule.py` shows what other constants do.
     """
 
@@ -35,6 +38,10 @@ class Schedule(Policy):
     """μ_k in units of σ_n²/σ_k²."""
     floor: float = 1 / 255
     """Noise levels under this count as this: without noise, σ and μ would vanish before gaps are filled."""
+    forgets: float = 0.3
+    """How much of the multiplier is forgotten at each iteration behind a blur."""
+    lighter: float = 0.4
+    """By which share μ_k is lower there."""
 
     def __init__(
         self, solver: Solver, iterations: int = 30, *, last: float | None = None, weight: float | None = None
@@ -51,10 +58,11 @@ class Schedule(Policy):
         last = self.last_sigma(problem, noise)
         first = last.clamp_min(self.first)
         sigma = torch.exp((1 - share) * first.log() + share * last.log())
-        values, params, excess = {"sigma": sigma}, self.solver.params, self.excess(noise)
+        params, excess, blurred = self.solver.params, self.excess(noise), self.blurred(problem)
+        values = {"sigma": sigma, "memory": 1 - self.forgets * blurred}
         if (limits := params.get("mu")) is not None:
             highest = limits.high * excess if limits.cautious is None else torch.full_like(noise, limits.cautious)
-            wanted = self.weight * noise.square() / sigma.square()
+            wanted = self.weight * (1 - self.lighter * blurred) * noise.square() / sigma.square()
             values["mu"] = wanted.clamp_min(limits.low).minimum(highest)
         elif (limits := params.get("tau")) is not None:
             values["tau"] = limits.default / excess
@@ -63,6 +71,18 @@ class Schedule(Policy):
     def noise(self, problem: Problem) -> Tensor:
         """The noise level that it follows (B,)."""
         return known_noise(problem) / problem.averaged**0.5
+
+    def blurred(self, problem: Problem) -> Tensor:
+        """How far each image is blurred, and not incomplete, from 0 to 1 (B,): all of it measured, but unevenly.
+
+        Gaps need all of the multiplier, and a solver that cannot forget does best with the usual μ.
+        """
+        peak = problem.units.peak
+        if "memory" not in self.solver.params:
+            return torch.zeros_like(peak)
+        uneven = (EVEN - torch.as_tensor(problem.evenness)) / (EVEN - UNEVEN)
+        whole = problem.measurements / problem.x0()[0].numel()
+        return (uneven.clamp(0, 1) * whole.clamp_max(1)).expand_as(peak)
 
     def excess(self, noise: Tensor) -> Tensor:
         """Noise (B,) over the highest σ_k, squared, and no less than one.
@@ -83,6 +103,7 @@ class DPIRSchedule(Schedule):
     """DPIR's schedule, made for HQS: σ_k falls log-linearly from 49/255 to σ_n, μ_k = 0.23·σ_n²/σ_k²."""
 
     first, last, weight, floor = PUBLISHED, 1.0, 0.23, 0.255 / 255
+    forgets = lighter = 0.0
 
     def noise(self, problem: Problem) -> Tensor:
         """As it is."""

@@ -44,6 +44,8 @@ class Problem(ABC):
     """(B,): how many samples were measured; a complex one is two numbers."""
     kept: Tensor
     """(B,): the share of the energy of white noise that AᴴA lets through, the mean of its diagonal."""
+    evenness: Tensor | float = 1.0
+    """(B,): tr((AᴴA)²)/tr(AᴴA), where it is known: 1 if what is measured is measured alike, less behind a blur."""
     averaged: int = 1
     """Over how many measurements of the whole image D is a mean: their noise counts for less."""
 

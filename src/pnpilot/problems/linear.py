@@ -27,7 +27,7 @@ class LinearProblem(LeastSquares):
     """Any linear operator: D(x) = ½‖Ax − y‖², with A and y divided by ‖A‖."""
 
     physics_type = LinearPhysics
-    per_image = (*LeastSquares.per_image, "gain", "start")
+    per_image = (*LeastSquares.per_image, "gain", "start", "evenness")
 
     def __init__(
         self, y: Tensor, units: Units, back: Tensor, physics: LinearPhysics, gain: Tensor, start: Tensor
@@ -38,6 +38,7 @@ class LinearProblem(LeastSquares):
         seen = physics.A(probe)
         self.measurements = (seen != 0).flatten(1).sum(1)
         self.kept = energy(seen) / energy(probe) / gain.square()
+        self.evenness = energy(physics.A_adjoint(seen)) / energy(seen) / gain.square()
         self.divided = divided(physics, probe)
         self.closed_form = has_closed_form(physics) and self._closed_form_holds()
 

@@ -20,6 +20,8 @@ SIGMA = Range(0.0, 70 / 255, 15 / 255, unit=1 / 255, symbol="σ × 255", search=
 """Denoising strength; the denoiser is trained up to 70 on the 0-255 scale."""
 MU = Range(1e-4, 1.0, 0.1, symbol="μ", search=(1e-3, 1.0))
 """Penalty. Zero would leave what the data do not see undefined."""
+MEMORY = Range(0.0, 1.0, 1.0, symbol="ρ", learned=False)
+"""How much of the multiplier is kept from one iteration to the next: all of it in the paper."""
 TAU = Range(0.0, 2.0, 1.0, symbol="τ", search=(0.1, 2.0))
 """Step size of a gradient step. Operators have norm one: up to 2 is stable, with a penalty up to 2/(1 + μ)."""
 

@@ -29,7 +29,7 @@ class DDPG(Learner):
 
     def __init__(self, policy: Learned, denoiser: Denoiser, args: LearnerArgs, device: torch.device) -> None:
         super().__init__(policy, denoiser, args, device)
-        knobs = len(policy.solver.params) * policy.network.iterations
+        knobs = len(policy.network.params) * policy.network.iterations
         self.critic = Critic(self.channels + knobs, width=args.width, number=2).to(device)
         self.target = freeze(copy.deepcopy(self.critic))
         self.target_actor = freeze(copy.deepcopy(policy.network))
