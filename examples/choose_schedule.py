@@ -12,15 +12,15 @@ set gain. The second command does the same on slices of brains; the third on a r
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from pnpilot.benchmark.operators import OPERATORS, build_operator
+from pnpilot.benchmark.operators._levin import Levin
 from pnpilot.benchmark.oracles import FixedOptimal, Surface
 from pnpilot.benchmark.scan import Scan
 from pnpilot.denoisers import Denoiser, build_denoiser
@@ -42,12 +42,15 @@ TRIED: dict[str, dict[str, float]] = {
     "weight 1.4": {"weight": 1.4},
     "floor 2.55": {"floor": 2.55 / 255},
     "floor 0.5": {"floor": 0.5 / 255},
+    "no blurs": {"forgets": 0.0, "lighter": 0.0},
+    "blurs less": {"forgets": 0.2, "lighter": 0.3},
+    "blurs more": {"forgets": 0.4, "lighter": 0.5},
 }
 """What differs from the schedule as it is."""
 NOISE = (0.4, 1.0, 2.5)
 SCANNED = ("calibrated x4", "cartesian x4", "radial x4", "random x6")
 AT_A_TIME = 640
-"""Images of 128×128 in a batch of the search for constants."""
+"""Images of 128×128 in a batch."""
 
 Row = tuple[str, Problem, Callable[[Tensor], float], Tensor | None]
 """What a row is called, its problem, the mean PSNR of what comes out, and the true images."""
@@ -70,7 +73,7 @@ def main() -> None:
     denoiser, gains = build_denoiser("compact").to(arguments.device), []
     print(" " * 34 + "as it is" + "".join(name.rjust(12) for name in TRIED) + "   constants" * arguments.constants)
     for label, problem, score, truth in rows(arguments, names):
-        found = [score(ended(problem, denoiser, **options)) for options in ({}, *TRIED.values())]
+        found = [score(image) for image in ended(problem, denoiser, [{}, *TRIED.values()])]
         gain = [score - found[0] for score in found[1:]]
         if arguments.constants and truth is not None:
             gain.append(constants(problem, denoiser, truth) - found[0])
@@ -98,10 +101,12 @@ def simulated(name: str, factor: float, arguments: argparse.Namespace) -> Iterat
     """One operator with more noise or less; nothing, if it has none to change."""
     operator = build_operator(name)
     level = next((key for key in ("sigma", "alpha") if operator.values.get(key)), None)
-    if factor != 1 and level is None:
-        return
-    if level is not None:
+    if isinstance(operator, Levin):
+        operator.level *= factor
+    elif level is not None:
         operator.values = {**operator.values, level: operator.values[level] * factor}
+    elif factor != 1:
+        return
     own = arguments.photographs / ("colour" if operator.channels == 3 else "grey")
     paths = image_paths(own if own.is_dir() else arguments.photographs)
     chosen = paths[:: max(1, len(paths) // arguments.images)][: arguments.images]
@@ -117,13 +122,19 @@ def mean_psnr(task: Task, truth: Tensor, image: Tensor) -> float:
 
 
 @torch.no_grad()
-def ended(problem: Problem, denoiser: Denoiser, **options: Any) -> Tensor:
-    """What a schedule ends with."""
-    policy = Schedule(build_solver("admm"))
-    for name, value in options.items():
-        setattr(policy, name, value)
-    *_, step = rollout(problem, policy.solver, denoiser, policy)
-    return step.image
+def ended(problem: Problem, denoiser: Denoiser, tried: Sequence[Mapping[str, float]]) -> Iterator[Tensor]:
+    """What the schedule ends with for each of these constants, as many at a time as fit."""
+    count = len(problem)
+    room = max(1, AT_A_TIME * 128**2 // (count * problem.x0()[0].numel()))
+    for start in range(0, len(tried), room):
+        part = tried[start : start + room]
+        index = torch.arange(count, device=problem.y.device).repeat(len(part))
+        policy = Schedule(build_solver("admm"))
+        for name in {name for options in part for name in options}:
+            own = [options.get(name, getattr(policy, name)) for options in part]
+            setattr(policy, name, torch.tensor(own, device=problem.y.device).repeat_interleave(count))
+        *_, step = rollout(problem.select(index), policy.solver, denoiser, policy)
+        yield from step.image.split(count)
 
 
 def constants(problem: Problem, denoiser: Denoiser, truth: Tensor) -> float:

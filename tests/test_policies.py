@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -16,6 +17,8 @@ from pnpilot.policies import POLICIES, build_policy
 from pnpilot.policies.fixed import Fixed
 from pnpilot.policies.schedules import Schedule
 from pnpilot.problems import Hints, Problem, open_problem
+from pnpilot.problems.linear import LinearProblem
+from pnpilot.reconstruct import rollout
 from pnpilot.solvers import SOLVERS, build_solver
 from pnpilot.tasks import build_task
 from pnpilot.tasks.csmri import CSMRI
@@ -126,10 +129,49 @@ def test_behind_a_blur_the_schedule_forgets_and_weighs_less() -> None:
     assert_close(last(blur, "hqs")["mu"][:, 0], blur.kept)  # it cannot forget
 
 
-def test_half_a_blur_of_half_an_image_is_a_quarter() -> None:
+@pytest.mark.parametrize(
+    ("evenness", "measured", "told", "blurred"),
+    [
+        (0.4, 1.3, 1.2, 1.0),
+        (0.6, 1.0, 1.0, 0.5),
+        (0.6, 0.7, 1.0, 0.25),
+        (0.2, 0.6, 1.0, 0.0),
+        (0.8, 1.0, 1.0, 0.0),
+        (0.4, 1.0, 0.775, 0.5),
+        (0.4, 1.0, 0.69, 0.0),
+        (0.4, 1.0, math.nan, 0.0),
+    ],
+)
+def test_what_is_blurred_is_measured_unevenly_and_without_gaps_with_noise_that_is_known(
+    evenness: float, measured: float, told: float, blurred: float
+) -> None:
     problem, _ = example_problem(build_task("deblur"))
-    problem.evenness, problem.measurements = torch.full((2,), 0.6), problem.measurements / 2
-    assert_close(Schedule(build_solver("admm"))(problem, None, 0).params["memory"], torch.full((2, 1), 1 - 0.3 / 4))
+    assert isinstance(problem, LinearProblem) and problem.units.sigma_n is not None
+    problem.evenness, problem.measurements = torch.full((2,), evenness), measured * problem.measurements
+    problem.units = replace(problem.units, shown=problem.units.sigma_n / told)
+    params = Schedule(build_solver("admm"))(problem, None, 0).params
+    assert_close(params["memory"], torch.full((2, 1), 1 - 0.3 * blurred))
+
+
+def test_a_noise_level_that_is_too_low_does_not_ruin_a_blurred_image() -> None:
+    """With a multiplier that forgets all the same, grain is left, and grows; and it is told."""
+    task, truth = build_task("motion-blur"), phantom(64, 64, 1)
+    y, physics = task.simulate(truth, task.settings[-1], seed=1)
+    model = PnPilot(peak=1.0, real=True, sigma_n=0.65 * physics.noise_model.sigma)
+    result = model.reconstruct(y, physics)
+    assert "show 1.5" in result.warnings[0] and "the noise that was declared" in result.warnings[0]
+    assert result.trace[0]["parameters"]["memory"] == [1.0] * 30
+
+    problem = open_problem(y, physics, model.hints)
+    problem.units = replace(problem.units, shown=problem.units.sigma_n)
+    solver = build_solver("admm")
+    with torch.no_grad():
+        *_, unwary = rollout(problem, solver, model.denoiser, Schedule(solver))
+    assert (psnr(result.image, truth) > psnr(unwary.image, truth) + 3).all()
+
+    honest = PnPilot(peak=1.0, real=True).reconstruct(y, physics)
+    assert not honest.warnings
+    assert honest.trace[0]["parameters"]["memory"] == pytest.approx([0.7] * 30)
 
 
 def test_wrong_parameters_are_refused() -> None:

@@ -147,6 +147,19 @@ def test_ctrl_c_ends_both_and_is_told_once(moody: Callable[[str], Path]) -> None
     assert not list((path.parent / "scratch").iterdir())
 
 
+def test_a_trial_that_ctrl_c_ended_first_does_not_make_the_file_a_damaged_one(
+    moody: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both are told, in no order."""
+    path = moody("reads")
+    ended = SimpleNamespace(
+        run=lambda *_, **__: subprocess.CompletedProcess([], -signal.SIGINT, b""), DEVNULL=0, PIPE=0
+    )
+    monkeypatch.setattr(_trial, "subprocess", SimpleNamespace(run=lambda *_, **__: ended, DEVNULL=None, PIPE=None))
+    with pytest.raises(KeyboardInterrupt):
+        open_raw(path, Scratch(path.parent / "scratch"))
+
+
 def test_the_time_grows_with_the_file_and_nothing_is_tried_in_vain(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

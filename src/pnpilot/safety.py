@@ -11,6 +11,7 @@ from torch import Tensor
 from .denoisers import Denoiser
 from .guess import doubtful, objection
 from .policies import Policy, build_policy
+from .policies.schedules import blurred
 from .prior import bounded
 from .problems import Problem
 from .reconstruct import rollout
@@ -30,6 +31,9 @@ GROWTH = 2.0
 DOUBTED, FAR_UNDER, FINE_DETAIL = 5.0, 10, 3 / 255
 """A noise level is doubted if an image ends so many times as far from its data, and these show so many times as much
 noise, and more than fine detail may be taken for."""
+UNDER, WIDE = 1.4, 0.1
+"""Behind a blur that keeps no more than this share of white noise, neighbours differ by their noise alone, and less is
+enough to doubt a noise level."""
 STILL = 0.1
 """An image that differs from its start by less than a tenth of the noise has hardly moved."""
 LESS = 0.5
@@ -184,7 +188,7 @@ def _doubts(image: Tensor, monitor: Monitor, known: Tensor, places: Tensor) -> l
             f"{named(places[off.cpu()])} ended {distance[off].max():.3g} times the noise from the data, or {share:.0f} "
             "% of them: look at operator, mask, coil maps and noise level, which do not explain the data together"
         )
-    if bool((low := known & (distance > DOUBTED) & _far_under(problem)).any()):
+    if bool((low := known & ((distance > DOUBTED) & _under(problem, FAR_UNDER) | _under_a_blur(problem))).any()):
         assert problem.units.sigma_n is not None and problem.units.shown is not None
         times = (problem.units.shown / problem.units.sigma_n)[low].max()
         messages.append(
@@ -198,12 +202,17 @@ def _doubts(image: Tensor, monitor: Monitor, known: Tensor, places: Tensor) -> l
     return messages
 
 
-def _far_under(problem: Problem) -> Tensor:
-    """Where the noise level is said to be far under what the data show (B,)."""
+def _under_a_blur(problem: Problem) -> Tensor:
+    """Where data that are sure to show their noise show more than is said (B,)."""
+    return (problem.kept < WIDE) & (blurred(problem) > 0) & _under(problem, UNDER)
+
+
+def _under(problem: Problem, times: float) -> Tensor:
+    """Where the data show so many times the noise level that is said, and more than fine detail (B,)."""
     said, shown = problem.units.sigma_n, problem.units.shown
     if said is None or shown is None:
         return ~problem.all_active()
-    return (said > 0) & (shown > FAR_UNDER * said) & (shown > FINE_DETAIL)
+    return (said > 0) & (shown > times * said) & (shown > FINE_DETAIL)
 
 
 def _by_schedule(problem: Problem, denoiser: Denoiser) -> tuple[Step, Monitor]:

@@ -15,8 +15,10 @@ from .base import POLICIES, Policy, known_noise
 
 PUBLISHED = 49 / 255
 """Where the published schedules begin."""
-EVEN, UNEVEN = 0.7, 0.5
-"""Operators of at least the first `evenness` are no blurs, of at most the second they are; between, in part."""
+TINY = 1e-6
+UNEVEN, WHOLE, SURE = (0.7, 0.5), (0.6, 0.8), (0.7, 0.85)
+"""Where an image begins to count as blurred, and where it does so fully: the evenness of what is measured, and the
+share of the image that is; and for which noise levels, over what the data show of them, a multiplier may forget."""
 
 
 @POLICIES.register("schedule")
@@ -58,11 +60,11 @@ class Schedule(Policy):
         last = self.last_sigma(problem, noise)
         first = last.clamp_min(self.first)
         sigma = torch.exp((1 - share) * first.log() + share * last.log())
-        params, excess, blurred = self.solver.params, self.excess(noise), self.blurred(problem)
-        values = {"sigma": sigma, "memory": 1 - self.forgets * blurred}
+        params, excess, forgetting = self.solver.params, self.excess(noise), self.forgetting(problem, noise)
+        values = {"sigma": sigma, "memory": 1 - self.forgets * forgetting}
         if (limits := params.get("mu")) is not None:
             highest = limits.high * excess if limits.cautious is None else torch.full_like(noise, limits.cautious)
-            wanted = self.weight * (1 - self.lighter * blurred) * noise.square() / sigma.square()
+            wanted = self.weight * (1 - self.lighter * forgetting) * noise.square() / sigma.square()
             values["mu"] = wanted.clamp_min(limits.low).minimum(highest)
         elif (limits := params.get("tau")) is not None:
             values["tau"] = limits.default / excess
@@ -72,17 +74,15 @@ class Schedule(Policy):
         """The noise level that it follows (B,)."""
         return known_noise(problem) / problem.averaged**0.5
 
-    def blurred(self, problem: Problem) -> Tensor:
-        """How far each image is blurred, and not incomplete, from 0 to 1 (B,): all of it measured, but unevenly.
+    def forgetting(self, problem: Problem, noise: Tensor) -> Tensor:
+        """How far the multiplier of each image forgets, from 0 to 1 (B,), for noise levels (B,).
 
-        Gaps need all of the multiplier, and a solver that cannot forget does best with the usual μ.
+        It is better behind a blur where the noise level is right, and worse where that is too low.
         """
-        peak = problem.units.peak
-        if "memory" not in self.solver.params:
-            return torch.zeros_like(peak)
-        uneven = (EVEN - torch.as_tensor(problem.evenness)) / (EVEN - UNEVEN)
-        whole = problem.measurements / problem.x0()[0].numel()
-        return (uneven.clamp(0, 1) * whole.clamp_max(1)).expand_as(peak)
+        if problem.units.shown is None or "memory" not in self.solver.params:
+            return torch.zeros_like(noise)
+        sure = (noise / problem.units.shown.clamp_min(TINY)).nan_to_num(nan=0.0)
+        return blurred(problem) * _between(sure, *SURE)
 
     def excess(self, noise: Tensor) -> Tensor:
         """Noise (B,) over the highest σ_k, squared, and no less than one.
@@ -96,6 +96,18 @@ class Schedule(Policy):
         """Where σ_k ends, for noise levels (B,)."""
         strongest = self.solver.params["sigma"].high if "sigma" in self.solver.params else self.first
         return (self.last * noise / problem.kept.sqrt()).clamp_max(strongest)
+
+
+def blurred(problem: Problem) -> Tensor:
+    """How far each image is blurred, from 0 to 1 (B,): measured unevenly, but all of it. Gaps are none."""
+    measured = problem.measurements / problem.x0()[0].numel()
+    evenness = torch.as_tensor(problem.evenness).to(problem.kept)
+    return _between(evenness, *UNEVEN) * _between(measured, *WHOLE)
+
+
+def _between(values: Tensor, none: float, full: float) -> Tensor:
+    """0 at the first value and beyond it, 1 at the second, and a straight line between them."""
+    return ((values - none) / (full - none)).clamp(0, 1)
 
 
 @POLICIES.register("dpir-schedule")

@@ -46,6 +46,8 @@ def tried(path: Path, scratch: Scratch, key: str | None) -> None:
         ran = subprocess.run(
             command, env=os.environ | alone, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
         )
+    if ran.returncode == -signal.SIGINT:  # it may end before this process is told
+        raise KeyboardInterrupt
     if ran.returncode == REFUSED:
         raise BadInput(f"{path}{ran.stdout.decode(errors='replace')}")
     ending = _ending(ran.returncode)
