@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from pnpilot.benchmark.denoising import complexity
-from pnpilot.denoisers import DENOISERS, Denoiser, build_denoiser
+from pnpilot.denoisers import DENOISERS, Denoiser, build_denoiser, compact
 from pnpilot.denoisers.base import freeze
 from pnpilot.denoisers.deepinv import DeepinvDenoiser
 from pnpilot.denoisers.dncnn import DnCNN
@@ -148,6 +148,20 @@ def test_the_image_is_not_rounded_under_autocast(name: str) -> None:
             denoiser.residual(image, sigma)
     assert all(output.dtype == torch.float32 for output in seen)
     assert not torch.equal(*seen)
+
+
+def test_the_image_is_not_rounded_by_convolutions_that_keep_ten_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As those of single precision do on a GPU; rounding of flat parts is the same every time, and adds up."""
+    denoiser, x = build_denoiser("compact"), phantom(32, 32)
+
+    def ten_bits(_layer: object, inputs: tuple[torch.Tensor]) -> tuple[torch.Tensor]:
+        return (((inputs[0].contiguous().view(torch.int32) + 0x1000) & ~0x1FFF).view(torch.float32),)
+
+    exact = denoiser(x, 0.05)
+    denoiser.get_submodule("head").register_forward_pre_hook(ten_bits)
+    rounded = (denoiser(x, 0.05) - exact).abs().max()
+    monkeypatch.setattr(compact, "ROUNDS", ("cpu",))
+    assert (denoiser(x, 0.05) - exact).abs().max() < rounded / 30
 
 
 def test_memnet_stays_in_half_precision_after_the_first_layer() -> None:

@@ -152,9 +152,7 @@ def test_a_trial_that_ctrl_c_ended_first_does_not_make_the_file_a_damaged_one(
 ) -> None:
     """Both are told, in no order."""
     path = moody("reads")
-    ended = SimpleNamespace(
-        run=lambda *_, **__: subprocess.CompletedProcess([], -signal.SIGINT, b""), DEVNULL=0, PIPE=0
-    )
+    ended = subprocess.CompletedProcess([], -signal.SIGINT, b"")
     monkeypatch.setattr(_trial, "subprocess", SimpleNamespace(run=lambda *_, **__: ended, DEVNULL=None, PIPE=None))
     with pytest.raises(KeyboardInterrupt):
         open_raw(path, Scratch(path.parent / "scratch"))

@@ -11,6 +11,9 @@ from torch.nn import functional as F
 
 from .base import DENOISERS, Denoiser
 
+ROUNDS = ("cuda",)
+"""Devices whose convolutions of single precision keep ten bits of a number."""
+
 
 class ResidualBlock(nn.Module):
     """x + conv(relu(conv(x))), without biases."""
@@ -64,7 +67,7 @@ class Compact(Denoiser):
         plane = sigma.expand(-1, 1, *quarters.shape[-2:])
         planes = torch.cat([quarters, plane], 1).contiguous(memory_format=torch.channels_last)
         with torch.autocast(x.device.type, enabled=False):  # bf16 would round the image itself
-            features = self.head(planes)
+            features = self.seen(planes)
         skips = []
         for encode, down in zip(self.encoders, self.downs, strict=True):
             skips.append(encode(features))
@@ -74,3 +77,10 @@ class Compact(Denoiser):
             features = decode(up(features) + skip)
         with torch.autocast(x.device.type, enabled=False):  # its rounding would add up where no data correct it
             return F.pixel_shuffle(self.tail(features.to(self.tail.weight.dtype)), 2)
+
+    def seen(self, planes: Tensor) -> Tensor:
+        """The first layer. Where it would round the image, what that takes off is seen by itself."""
+        if planes.device.type not in ROUNDS:
+            return self.head(planes)
+        coarse = planes.to(torch.bfloat16).to(planes.dtype)
+        return self.head(coarse) + self.head(planes - coarse)
