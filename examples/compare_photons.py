@@ -28,7 +28,8 @@ from pnpilot.tasks.poisson_deblurring import PoissonDeblurring
 from pnpilot.tasks.single_photon import SinglePhotonTask
 from pnpilot.tasks.tomography import TomographyTask
 
-PEAKS = 10.0, 30.0, 100.0
+PEAKS = {"denoising": (10, 30, 100), "deblurring": (10, 30, 100), "tomography": (100, 1000, 10000)}
+"""Photons where data are brightest: in a pixel, or along a ray."""
 SEED = 0
 
 
@@ -46,8 +47,7 @@ def main() -> None:
     print(table(["single photons", "stabilised", "start", "schedule"], jots), flush=True)
     lines = []
     for name, physics in operators((1, *SIZE)).items():
-        for peak in PEAKS if name not in arguments.without else ():
-            # So many photons where data are brightest.
+        for peak in PEAKS[name] if name not in arguments.without else ():
             gain = float(physics.A(truth).max()) / peak
             physics.noise_model = PoissonNoise(gain, clip_positive=True, rng=torch.Generator().manual_seed(SEED))
             y, moved = physics(truth).to(device), copied(physics).to(device)
