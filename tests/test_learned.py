@@ -68,14 +68,17 @@ def test_an_untrained_policy_sets_the_solvers_defaults_and_goes_on() -> None:
     assert action.stop_probability is not None and (action.stop_probability < 0.5).all()
 
 
-def test_knobs_span_the_declared_ranges() -> None:
-    solver = build_solver("inexact-admm")
+@pytest.mark.parametrize("name", ["admm", "inexact-admm"])
+def test_knobs_span_the_declared_ranges(name: str) -> None:
+    """But for what networks do not set."""
+    solver = build_solver(name)
     actor = Actor(solver.params, 6, width=8, iterations=2)
     for share in (0.0, 1.0):
         settings = actor.scaled(torch.full((3, 3, 2), share))
         for name, limits in solver.params.items():
             assert settings[name].shape == (3, 2)
-            assert_close(settings[name], torch.full((3, 2), limits.high if share else limits.low))
+            expected = limits.default if not limits.learned else limits.high if share else limits.low
+            assert_close(settings[name], torch.full((3, 2), expected))
 
 
 def test_gradients_reach_every_weight() -> None:

@@ -12,7 +12,7 @@ from pnpilot import plots
 from pnpilot.benchmark.strength import Strength
 from pnpilot.solvers import SOLVERS
 
-RUN = {
+RUN: dict[str, Any] = {
     "solver": "admm",
     "iterations": 4,
     "decided_at": [2, 4],
@@ -38,6 +38,15 @@ def test_a_trace_shows_parameters_stop_probability_and_psnr(drawn: list[Any]) ->
     assert list(axes["probability to stop"][0].get_xdata()) == [2, 4]
     assert list(axes["probability to stop"][0].get_ydata()) == [0.1, 0.9]
     assert list(axes["PSNR (dB)"][0].get_ydata()) == [28.0, 30.0]
+
+
+def test_what_networks_do_not_set_is_drawn_where_a_schedule_did(drawn: list[Any]) -> None:
+    """Beside older traces, which do not have it."""
+    forgetting = {**RUN, "parameters": {**RUN["parameters"], "memory": [0.7] * 4}}
+    plots.plot_traces("trace.png", {"blur": forgetting, "older": RUN})
+    assert [axis.get_ylabel() for axis in drawn[-1].axes] == ["σ × 255", "μ", "ρ"]
+    plots.plot_traces("trace.png", {"mask": {**RUN, "parameters": {**RUN["parameters"], "memory": [1.0] * 4}}})
+    assert [axis.get_ylabel() for axis in drawn[-1].axes] == ["σ × 255", "μ"]
 
 
 def test_strengths_show_each_optimum_and_the_policys_choice(drawn: list[Any]) -> None:

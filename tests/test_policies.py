@@ -15,7 +15,7 @@ from pnpilot.errors import BadInput, Incompatible, UnknownName
 from pnpilot.metrics import psnr
 from pnpilot.policies import POLICIES, build_policy
 from pnpilot.policies.fixed import Fixed
-from pnpilot.policies.schedules import Schedule
+from pnpilot.policies.schedules import Schedule, patient
 from pnpilot.problems import Hints, Problem, open_problem
 from pnpilot.problems.linear import LinearProblem
 from pnpilot.reconstruct import rollout
@@ -115,8 +115,8 @@ def test_the_schedule_counts_amplitudes_that_are_averaged() -> None:
 def test_behind_a_blur_the_schedule_forgets_and_weighs_less() -> None:
     blur, _ = example_problem(build_task("deblur"))
     gaps, _ = example_problem(build_task("inpainting"))
-    assert (torch.as_tensor(blur.evenness) < 0.5).all()
-    assert_close(torch.as_tensor(gaps.evenness), torch.ones(2))
+    assert_close(torch.as_tensor(blur.blurred), torch.ones(2))
+    assert_close(torch.as_tensor(gaps.blurred), torch.zeros(2))
 
     def last(problem: Problem, solver: str) -> dict[str, Tensor]:
         return Schedule(build_solver(solver))(problem, None, 29).params
@@ -130,27 +130,18 @@ def test_behind_a_blur_the_schedule_forgets_and_weighs_less() -> None:
 
 
 @pytest.mark.parametrize(
-    ("evenness", "measured", "told", "blurred"),
-    [
-        (0.4, 1.3, 1.2, 1.0),
-        (0.6, 1.0, 1.0, 0.5),
-        (0.6, 0.7, 1.0, 0.25),
-        (0.2, 0.6, 1.0, 0.0),
-        (0.8, 1.0, 1.0, 0.0),
-        (0.4, 1.0, 0.775, 0.5),
-        (0.4, 1.0, 0.69, 0.0),
-        (0.4, 1.0, math.nan, 0.0),
-    ],
+    ("blurred", "told", "forgets"),
+    [(1.0, 1.2, 1.0), (0.5, 1.0, 0.5), (1.0, 0.775, 0.5), (1.0, 0.69, 0.0), (1.0, math.nan, 0.0), (0.0, 1.0, 0.0)],
 )
-def test_what_is_blurred_is_measured_unevenly_and_without_gaps_with_noise_that_is_known(
-    evenness: float, measured: float, told: float, blurred: float
-) -> None:
+def test_it_forgets_where_the_noise_is_known(blurred: float, told: float, forgets: float) -> None:
+    """Not where the data show more of it than is told, or do not show it."""
     problem, _ = example_problem(build_task("deblur"))
     assert isinstance(problem, LinearProblem) and problem.units.sigma_n is not None
-    problem.evenness, problem.measurements = torch.full((2,), evenness), measured * problem.measurements
+    problem.blurred = torch.full((2,), blurred)
     problem.units = replace(problem.units, shown=problem.units.sigma_n / told)
     params = Schedule(build_solver("admm"))(problem, None, 0).params
-    assert_close(params["memory"], torch.full((2, 1), 1 - 0.3 * blurred))
+    assert_close(params["memory"], torch.full((2, 1), 1 - 0.3 * forgets))
+    assert_close(patient(build_solver("admm"))(problem, None, 0).params["memory"], torch.ones(2, 1))
 
 
 def test_a_noise_level_that_is_too_low_does_not_ruin_a_blurred_image() -> None:

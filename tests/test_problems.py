@@ -17,6 +17,7 @@ from pnpilot.problems.amplitudes import AmplitudeProblem
 from pnpilot.problems.linear import LinearProblem, has_closed_form
 from pnpilot.problems.multi_coil import MultiCoil
 from pnpilot.problems.noncartesian import NonCartesianProblem
+from pnpilot.problems.photons import PhotonLimited
 from pnpilot.solvers import build_solver
 from pnpilot.tasks import TASKS, build_task
 from pnpilot.types import per_sample
@@ -269,17 +270,34 @@ def test_kept_is_the_share_of_noise_that_the_operator_keeps(name: str) -> None:
     assert ((problem.kept - shares.mean(0)).abs() < 3 * spread + 1e-6).all()
 
 
+BLURS = {"deblur", "motion-blur", "poisson-deblurring", "varying-blur"}
+
+
 @pytest.mark.parametrize("name", EACH_TASK)
-def test_evenness_is_the_mean_of_what_the_operator_does_weighted_by_what_it_sees(name: str) -> None:
-    """‖AᴴAe‖²/‖Ae‖² over white noise e: one for masks of an image or of its k-space, less for blurs."""
-    problem, _ = example_problem(build_task(name))
-    if not isinstance(problem, LinearProblem):
-        assert problem.evenness == 1.0
-        return
-    noise = [random_like(problem.x0(), seed) for seed in range(100, 148)]
-    found = torch.stack([energy(problem.normal(one)) / energy(problem.A(one)) for one in noise])
-    assert ((torch.as_tensor(problem.evenness) - found.mean(0)).abs() < 4 * found.std(0) + 1e-5).all()
-    assert (found <= 1.001).all()
+def test_blurs_measure_all_of_an_image_but_unevenly(name: str) -> None:
+    """Masks of an image or of its k-space do not, whatever is missing, and neither do few views, or few pixels."""
+    task = build_task(name)
+    y, physics = task.simulate(pictures(task, 64, 64), task.settings[-1 if name == "tomography" else 0])
+    problem = open_problem(y, physics, Hints(peak=1.0))
+    blurred = torch.as_tensor(problem.blurred)
+    if name == "tomography":
+        assert ((blurred > 0) & (blurred < 1)).all()  # two thirds of an image are measured
+    else:
+        assert (blurred > 0.9).all() if name in BLURS else (blurred == 0).all()
+
+
+def test_photons_make_no_blur_and_no_gaps() -> None:
+    """Dark parts, which count more than bright ones, change neither."""
+    task = build_task("poisson-deblurring")
+    truth = torch.full((1, 1, 64, 64), 0.05)
+    truth[..., 40:, :] = 1.0
+    y, physics = task.simulate(truth, task.settings[0])
+    problem, plain = open_problem(y, physics), open_problem(y, physics, Hints(sigma_n=0.1))
+    assert isinstance(problem, PhotonLimited) and not isinstance(plain, PhotonLimited)
+    assert torch.equal(torch.as_tensor(problem.blurred), torch.as_tensor(plain.blurred))
+    assert (torch.as_tensor(plain.blurred) > 0.9).all()
+    physics = Denoising(physics.noise_model)
+    assert (torch.as_tensor(open_problem(physics(truth), physics).blurred) == 0).all()
 
 
 # What is refused.

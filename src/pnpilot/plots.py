@@ -83,13 +83,13 @@ def trace_figure(traces: Mapping[str, Mapping[str, Any]]) -> Figure:
     axes = dict(zip([*ranges, *extra], figure.subplots(1, len(ranges) + len(extra), squeeze=False)[0], strict=True))
     for name, trace in traces.items():
         for parameter, limits in ranges.items():
-            values = [value / limits.unit for value in trace["parameters"][parameter]]
+            values = [value / limits.unit for value in trace["parameters"].get(parameter, ())]
             axes[parameter].plot(range(1, len(values) + 1), values, label=name, marker=".")
         for kind in extra:
             (line,) = axes[kind].plot(trace["decided_at"][: len(trace.get(kind, []))], trace.get(kind, []), label=name)
             line.set_marker(".")
     for parameter in ranges:
-        if any(value > 0 for trace in traces.values() for value in trace["parameters"][parameter]):
+        if any(value > 0 for trace in traces.values() for value in trace["parameters"].get(parameter, ())):
             axes[parameter].set_yscale("log")
             low, high = axes[parameter].get_ylim()
             if high < NARROW * low:  # a constant is drawn flat, not its rounding

@@ -11,7 +11,7 @@ from torch import Tensor
 from .denoisers import Denoiser
 from .guess import doubtful, objection
 from .policies import Policy, build_policy
-from .policies.schedules import blurred
+from .policies.schedules import patient
 from .prior import bounded
 from .problems import Problem
 from .reconstruct import rollout
@@ -31,9 +31,9 @@ GROWTH = 2.0
 DOUBTED, FAR_UNDER, FINE_DETAIL = 5.0, 10, 3 / 255
 """A noise level is doubted if an image ends so many times as far from its data, and these show so many times as much
 noise, and more than fine detail may be taken for."""
-UNDER, WIDE = 1.4, 0.1
-"""Behind a blur that keeps no more than this share of white noise, neighbours differ by their noise alone, and less is
-enough to doubt a noise level."""
+UNDER, WIDE, BLURRED = 1.4, 0.1, 0.9
+"""Neighbours in data behind a full blur, which keeps no more than this share of white noise, differ by their noise
+alone, and less is enough to doubt a noise level."""
 STILL = 0.1
 """An image that differs from its start by less than a tenth of the noise has hardly moved."""
 LESS = 0.5
@@ -155,12 +155,15 @@ def _misjudged(
     if not len(index):
         return settled, []
     guessed, own = monitor.problem.select(index), image[index]
-    if monitor.policy.name != SAFE:  # it may be the policy that keeps them away
-        step, again = _by_schedule(guessed, denoiser)
+    if monitor.policy.name != SAFE or torch.as_tensor(guessed.blurred).any():
+        # It may be the policy that keeps them away, or a multiplier that forgets.
+        step, again = _by_schedule(guessed, denoiser, patiently=True)
         own = bounded(again.policy.solver.output(step.state), guessed.units)
+        if not bool(doubtful(guessed, own).any()):
+            return settled, []
     free = copy.copy(guessed)
     free.units = replace(free.units, real=torch.zeros_like(free.units.real))
-    step, again = _by_schedule(free, denoiser)
+    step, again = _by_schedule(free, denoiser, patiently=True)
     found = again.policy.solver.output(step.state)
     before, after = (torch.stack([guessed.fidelity(x), objection(guessed, x)]) for x in (own, found))
     better = doubtful(guessed, own) & (after[0] <= before[0]) & (after[1] <= LESS * before[1])
@@ -204,7 +207,8 @@ def _doubts(image: Tensor, monitor: Monitor, known: Tensor, places: Tensor) -> l
 
 def _under_a_blur(problem: Problem) -> Tensor:
     """Where data that are sure to show their noise show more than is said (B,)."""
-    return (problem.kept < WIDE) & (blurred(problem) > 0) & _under(problem, UNDER)
+    full = torch.as_tensor(problem.blurred, device=problem.y.device) > BLURRED
+    return full & (problem.kept < WIDE) & _under(problem, UNDER)
 
 
 def _under(problem: Problem, times: float) -> Tensor:
@@ -215,9 +219,9 @@ def _under(problem: Problem, times: float) -> Tensor:
     return (said > 0) & (shown > times * said) & (shown > FINE_DETAIL)
 
 
-def _by_schedule(problem: Problem, denoiser: Denoiser) -> tuple[Step, Monitor]:
+def _by_schedule(problem: Problem, denoiser: Denoiser, *, patiently: bool = False) -> tuple[Step, Monitor]:
     solver = build_solver("auto", problem.offers)
-    policy = build_policy(SAFE, solver)
+    policy = patient(solver) if patiently else build_policy(SAFE, solver)
     monitor = Monitor(problem, policy)
     for step in rollout(problem, solver, denoiser, policy):
         monitor.look(step)

@@ -51,6 +51,11 @@ def per_sample(values: Tensor, like: Tensor) -> Tensor:
     return values.reshape(-1, *(1,) * (like.ndim - 1))
 
 
+def ramp(values: Tensor, none: float, full: float) -> Tensor:
+    """0 up to the first value and 1 from the second on, which may be less, and a straight line between them."""
+    return ((values - none) / (full - none)).clamp(0, 1)
+
+
 def one_each(given: Any, like: Tensor, what: str) -> Tensor:
     """One number per image (B,), in the type and on the device of `like` (B, ...), from one number or one per image."""
     try:

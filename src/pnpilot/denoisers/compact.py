@@ -12,7 +12,7 @@ from torch.nn import functional as F
 from .base import DENOISERS, Denoiser
 
 ROUNDS = ("cuda",)
-"""Devices whose convolutions of single precision keep ten bits of a number."""
+"""Devices whose convolutions of single precision may keep no more than ten bits of a number."""
 
 
 class ResidualBlock(nn.Module):

@@ -10,15 +10,14 @@ from torch import Tensor
 from ..errors import require
 from ..problems import Problem
 from ..solvers import Solver
-from ..types import Action
+from ..types import Action, ramp
 from .base import POLICIES, Policy, known_noise
 
 PUBLISHED = 49 / 255
 """Where the published schedules begin."""
 TINY = 1e-6
-UNEVEN, WHOLE, SURE = (0.7, 0.5), (0.6, 0.8), (0.7, 0.85)
-"""Where an image begins to count as blurred, and where it does so fully: the evenness of what is measured, and the
-share of the image that is; and for which noise levels, over what the data show of them, a multiplier may forget."""
+SURE = 0.7, 0.85
+"""Noise levels, over what the data show of them, from which on a multiplier may forget, and do so fully."""
 
 
 @POLICIES.register("schedule")
@@ -27,8 +26,8 @@ class Schedule(Policy):
 
     σ_n/√κ is the noise level of the back-projection Aᴴy/κ: what is measured of an image is spread over all of it. Where
     that is more than 35/255, σ_k stays there; from 70/255 on it stays at that, and μ_k makes up for it, or τ without a
-    μ. Where D is a mean over J measurements of the whole image, σ_n/√J takes the place of σ_n. Behind a blur, μ_k is
-    lower, and ADMM's multiplier forgets.
+    μ. Where D is a mean over J measurements of the whole image, σ_n/√J takes the place of σ_n. Behind a blur,
+    ADMM's multiplier forgets, and its μ_k is lower.
     `examples/choose_schedule.py` shows what other constants do.
     """
 
@@ -61,13 +60,15 @@ class Schedule(Policy):
         first = last.clamp_min(self.first)
         sigma = torch.exp((1 - share) * first.log() + share * last.log())
         params, excess, forgetting = self.solver.params, self.excess(noise), self.forgetting(problem, noise)
-        values = {"sigma": sigma, "memory": 1 - self.forgets * forgetting}
+        values = {"sigma": sigma}
         if (limits := params.get("mu")) is not None:
             highest = limits.high * excess if limits.cautious is None else torch.full_like(noise, limits.cautious)
             wanted = self.weight * (1 - self.lighter * forgetting) * noise.square() / sigma.square()
             values["mu"] = wanted.clamp_min(limits.low).minimum(highest)
         elif (limits := params.get("tau")) is not None:
             values["tau"] = limits.default / excess
+        if (limits := params.get("memory")) is not None:
+            values["memory"] = limits.default * (1 - self.forgets * forgetting)
         return self.constant(problem, **values)
 
     def noise(self, problem: Problem) -> Tensor:
@@ -82,7 +83,7 @@ class Schedule(Policy):
         if problem.units.shown is None or "memory" not in self.solver.params:
             return torch.zeros_like(noise)
         sure = (noise / problem.units.shown.clamp_min(TINY)).nan_to_num(nan=0.0)
-        return blurred(problem) * _between(sure, *SURE)
+        return torch.as_tensor(problem.blurred).to(noise) * ramp(sure, *SURE)
 
     def excess(self, noise: Tensor) -> Tensor:
         """Noise (B,) over the highest σ_k, squared, and no less than one.
@@ -98,16 +99,11 @@ class Schedule(Policy):
         return (self.last * noise / problem.kept.sqrt()).clamp_max(strongest)
 
 
-def blurred(problem: Problem) -> Tensor:
-    """How far each image is blurred, from 0 to 1 (B,): measured unevenly, but all of it. Gaps are none."""
-    measured = problem.measurements / problem.x0()[0].numel()
-    evenness = torch.as_tensor(problem.evenness).to(problem.kept)
-    return _between(evenness, *UNEVEN) * _between(measured, *WHOLE)
-
-
-def _between(values: Tensor, none: float, full: float) -> Tensor:
-    """0 at the first value and beyond it, 1 at the second, and a straight line between them."""
-    return ((values - none) / (full - none)).clamp(0, 1)
+def patient(solver: Solver) -> Schedule:
+    """The schedule with a multiplier that forgets nothing."""
+    policy = Schedule(solver)
+    policy.forgets = policy.lighter = 0.0
+    return policy
 
 
 @POLICIES.register("dpir-schedule")

@@ -44,8 +44,9 @@ class Problem(ABC):
     """(B,): how many samples were measured; a complex one is two numbers."""
     kept: Tensor
     """(B,): the share of the energy of white noise that AᴴA lets through, the mean of its diagonal."""
-    evenness: Tensor | float = 1.0
-    """(B,): tr((AᴴA)²)/tr(AᴴA), where it is known: 1 if what is measured is measured alike, less behind a blur."""
+    blurred: Tensor | float = 0.0
+    """How far the operator is a blur, from 0 to 1: it measures all of an image, but unevenly. A tensor (B,) is also
+    named in `per_image`."""
     averaged: int = 1
     """Over how many measurements of the whole image D is a mean: their noise counts for less."""
 

@@ -11,13 +11,16 @@ from torch import Tensor
 
 from ..errors import BadInput, PnPilotError, first_line, require
 from ..physics import copied, divided, selected
-from ..types import per_sample, to_two_channels
+from ..types import per_sample, ramp, to_two_channels
 from ._adjoint import not_an_adjoint
 from ._data import UNFIT, checked_data, energy, ignored, looks_non_negative, noise_in_picture, noise_of
 from ._least_squares import START_LIMIT, LeastSquares, Linear, noise_like, opened, operator_norm, smooth_start
 from ._units import Hints, Units
 from .base import LEAST_NOISE, PROBLEMS
 
+UNEVEN, WHOLE = (0.7, 0.5), (0.6, 0.8)
+"""Where an operator begins to count as a blur, and where it does so fully: tr((AᴴA)²)/tr(AᴴA), which is 1 if all that
+is measured is measured alike, and the share of an image that is measured."""
 EXACT = 1e-3
 """Relative error up to which a closed form counts as one."""
 
@@ -27,7 +30,7 @@ class LinearProblem(LeastSquares):
     """Any linear operator: D(x) = ½‖Ax − y‖², with A and y divided by ‖A‖."""
 
     physics_type = LinearPhysics
-    per_image = (*LeastSquares.per_image, "gain", "start", "evenness")
+    per_image = (*LeastSquares.per_image, "gain", "start", "blurred")
 
     def __init__(
         self, y: Tensor, units: Units, back: Tensor, physics: LinearPhysics, gain: Tensor, start: Tensor
@@ -38,7 +41,8 @@ class LinearProblem(LeastSquares):
         seen = physics.A(probe)
         self.measurements = (seen != 0).flatten(1).sum(1)
         self.kept = energy(seen) / energy(probe) / gain.square()
-        self.evenness = energy(physics.A_adjoint(seen)) / energy(seen) / gain.square()
+        evenness = energy(physics.A_adjoint(seen)) / energy(seen) / gain.square()
+        self.blurred = ramp(evenness, *UNEVEN) * ramp(self.measurements / start[0].numel(), *WHOLE)
         self.divided = divided(physics, probe)
         self.closed_form = has_closed_form(physics) and self._closed_form_holds()
 

@@ -52,5 +52,5 @@ class PhotonLimited(LinearProblem):
         problem = super().of(weighted.weighted(y), weighted, hints)
         # Samples with less noise than they count as having add less to the distance of an image from its data.
         problem.measurements = (seen * variance / believed).flatten(1).sum(1)
-        problem.notes, problem.evenness = plain.notes, plain.evenness  # weights make no blur
+        problem.notes, problem.blurred = plain.notes, plain.blurred  # weights make no blur, and no gaps
         return problem

@@ -13,8 +13,8 @@ from .base import MEMORY, MU, SIGMA, SOLVERS, Split, SplitSolver, scale
 class ADMM(SplitSolver):
     """Alternating direction method of multipliers: denoise, fit the data exactly, update the multiplier.
 
-    A multiplier that forgets, ρ < 1, changes what iterations lead to: with constants, H_σ then sees x less
-    (2 − ρ)/(1 − ρ) · (AᴴA + μ′)⁻¹∇D(x) with μ′ = μ(2 − ρ)/(1 − ρ), in place of x − ∇D(x)/μ. That evens out what is
+    A multiplier that forgets, ρ < 1, changes what iterations lead to: with constants, and D quadratic, H_σ then sees x
+    less (2 − ρ)/(1 − ρ) · (AᴴA + μ′)⁻¹∇D(x) with μ′ = μ(2 − ρ)/(1 − ρ), in place of x − ∇D(x)/μ. That evens out what is
     measured strongly and weakly, as blurs do, and with it the noise that the denoiser sees.
     """
 
