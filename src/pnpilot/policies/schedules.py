@@ -26,8 +26,8 @@ class Schedule(Policy):
 
     σ_n/√κ is the noise level of the back-projection Aᴴy/κ: what is measured of an image is spread over all of it. Where
     that is more than 35/255, σ_k stays there; from 70/255 on it stays at that, and μ_k makes up for it, or τ without a
-    μ. Where D is a mean over J measurements of the whole image, σ_n/√J takes the place of σ_n. Behind a blur,
-    ADMM's multiplier forgets, and its μ_k is lower.
+    μ. Where D is a mean over J measurements of the whole image, σ_n/√J takes the place of σ_n. Behind a blur, ADMM's
+    multiplier forgets, and its μ_k is lower.
     `examples/choose_schedule.py` shows what other constants do.
     """
 
