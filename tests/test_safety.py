@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from deepinv.physics import BlurFFT, GaussianNoise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
@@ -327,3 +328,13 @@ def test_hints_are_for_the_model(hint: dict[str, Any], smoother: Denoiser) -> No
     y, physics = task.simulate(phantom(32, 32), task.settings[0])
     with pytest.raises(BadInput, match=rf"^{', '.join(sorted(hint))}: hints are given to the model, as in PnPilot\("):
         PnPilot(smoother)(y, physics, **hint)
+
+
+def test_texture_that_a_blur_along_one_line_leaves_is_not_taken_for_noise() -> None:
+    """It shows five times the noise, which was told correctly."""
+    generator = torch.Generator().manual_seed(0)
+    texture = (0.5 + 0.15 * torch.randn(1, 1, 96, 96, generator=generator)).clamp(0, 1)
+    noise = GaussianNoise(2.55 / 255, rng=generator)
+    physics = BlurFFT((1, 96, 96), filter=torch.eye(13)[None, None] / 13, noise_model=noise)
+    result = PnPilot(freeze(Smoother()), peak=1.0, real=True).reconstruct(physics(texture), physics)
+    assert not any("noise that was declared" in line for line in result.warnings)
